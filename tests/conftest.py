@@ -20,9 +20,9 @@ LONGEST = (
     *("defs/test_services.py", "golden/test_stories.py", "unit/test_run_mlflow.py", "bad_input/test_bad_runs.py"),
     *("dashboard/test_pages.py", "defs/test_runs.py", "dashboard/test_browser.py", "unit/test_privacy.py"),
     *("evidence/test_forged_packs.py", "bad_input/test_bad_configuration.py", "real/test_real_bills.py"),
-    *("bad_input/test_bad_reservations.py", "scars/test_currencies.py", "unit/test_report.py"),
+    *("bad_input/test_bad_reservations.py", "regressions/test_currencies.py", "unit/test_report.py"),
     *("defs/test_notifications.py", "architecture/test_start_up.py", "real/test_real_nise.py"),
-    *("unit/demo/test_asked_of_the_demo.py", "real/test_real_focus_export.py", "bad_input/test_bad_focus.py"),
+    *("unit/demo/test_demo_queries.py", "real/test_real_focus_export.py", "bad_input/test_bad_focus.py"),
 )
 
 
@@ -160,7 +160,7 @@ def built_company(once: Once) -> Company:
 
 @pytest.fixture(scope="session")
 def published_story(once: Once) -> Callable[[str], Path]:
-    """The folder of a golden story by its name, built whole once for the whole run; nobody changes it."""
+    """The folder of a golden story by its name, built whole once for the whole run; no test changes it."""
     from support.stories import build_story
 
     return lambda name: once(name, lambda root: build_story(TESTS / "golden" / name, root))

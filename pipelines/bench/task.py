@@ -179,7 +179,7 @@ def current_delivery(place: Path) -> tuple[str, Path]:
 
 
 def _needed() -> Iterator[tuple[str, str]]:
-    """The columns some model of the bill names, and those that tell repeated lines, each with an aggregate of it."""
+    """The columns some model of the bill names, and those that mark repeated lines, each with an aggregate of it."""
     from pipelines.ingest.billing.columns import CUR, MONEY
     from pipelines.ingest.billing.repeats import IDENTITY
     from pipelines.models.catalog import load_catalog

@@ -17,7 +17,7 @@ from pipelines.ingest.billing.tags import bare
 from pipelines.init.choose import Candidate
 from pipelines.init.find import DataSet
 
-# Keys that companies use for each of our tags, without case and separators, the most telling first.
+# Keys that companies use for each of our tags, without case and separators, the most specific first.
 _LIKELY = {
     "run_id": (
         *("trainingrun", "trainingrunid", "mlflowrunid", "wandbrunid", "experimentid", "experiment"),

@@ -1,1 +1,1 @@
-"""Telling people: monthly reports, failed checks and builds, anomalies and budgets, to Slack and by mail."""
+"""Notices to people: monthly reports, failed checks and builds, anomalies and budgets, to Slack and by mail."""

@@ -1,4 +1,4 @@
-"""The documents say what the code does."""
+"""The documents describe what the code does."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def test_links_of_the_readme_lead_somewhere() -> None:
     assert len(text.split()) <= 700
 
 
-def test_every_focus_column_is_told_where_it_comes_from() -> None:
+def test_every_focus_column_has_its_origin_documented() -> None:
     text = (ROOT / "docs" / "focus-export.md").read_text(encoding="utf-8")
-    told = {name for cell in re.findall(r"^\| (\w[\w, ]+) \|", text, re.MULTILINE) for name in cell.split(", ")}
-    assert {column.name for column in load_contract("staging/stg_aws__focus_charge").columns} <= told
+    documented = {name for cell in re.findall(r"^\| (\w[\w, ]+) \|", text, re.MULTILINE) for name in cell.split(", ")}
+    assert {column.name for column in load_contract("staging/stg_aws__focus_charge").columns} <= documented
 
 
 def test_the_dictionary_and_the_lineage_are_of_today() -> None:
@@ -58,7 +58,7 @@ def test_the_dictionary_and_the_lineage_are_of_today() -> None:
     assert {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in pages()} == pages()
 
 
-def test_the_dictionary_tells_every_column_of_every_mart() -> None:
+def test_the_dictionary_lists_every_column_of_every_mart() -> None:
     """Read apart from the contracts that the page is written from: by the headings and rows of the page itself."""
     text = (ROOT / "docs" / "dictionary.md").read_text(encoding="utf-8")
     for part in text.split("\n## ")[1:]:
@@ -71,6 +71,6 @@ def test_the_dictionary_tells_every_column_of_every_mart() -> None:
 def test_the_configuration_of_the_docs_is_one() -> None:
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     (whole, policy, privacy) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    told = Settings(**{**tomllib.loads(whole), **tomllib.loads(policy), **tomllib.loads(privacy)})
-    # Every part is there but those that docs/notifications.md and the schedule's own text tell.
-    assert set(Settings.model_fields) - set(told.model_fields_set) <= {"notify", "schedule"}
+    settings = Settings(**{**tomllib.loads(whole), **tomllib.loads(policy), **tomllib.loads(privacy)})
+    # Every part is there but those that docs/notifications.md and the schedule's own text document.
+    assert set(Settings.model_fields) - set(settings.model_fields_set) <= {"notify", "schedule"}

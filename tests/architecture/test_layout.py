@@ -220,7 +220,7 @@ def test_money_is_decimal_and_numbers_end_in_their_unit() -> None:
             assert column.type == "TIMESTAMP", name
 
 
-def test_every_metric_and_function_says_what_it_is_and_is_used() -> None:
+def test_every_metric_and_function_states_what_it_is_and_is_used() -> None:
     text = "\n".join(path.read_text(encoding="utf-8").lower() for path in resources.SQL.rglob("*.sql"))
     for name, expression in load_expressions().items():
         first = expression.path.read_text(encoding="utf-8").splitlines()[0]

@@ -1,4 +1,4 @@
-"""Bills that are not what they claim to be: one sentence with file, row and mend; the last publication answers on."""
+"""Bills that are not what they claim to be: one sentence with file, row and fix; the last publication stays."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def with_row(ledger: Ledger, number: int, change: Callable[[str], str]) -> bytes
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         pytest.param(lambda x: x.bill.read_bytes()[:-30], rf"{BILL} is cut short or damaged", id="truncated"),
         pytest.param(lambda x: b"", rf"{BILL} is empty; have it delivered again", id="empty"),
@@ -71,9 +71,9 @@ def with_row(ledger: Ledger, number: int, change: Callable[[str], str]) -> bytes
         ),
     ],
 )
-def test_a_file_that_is_no_bill(ledger: Ledger, content: Callable[[Ledger], bytes], said: str) -> None:
+def test_a_file_that_is_no_bill(ledger: Ledger, content: Callable[[Ledger], bytes], message: str) -> None:
     ledger.respoil(content(ledger))
-    assert re.search(said, ledger.refused(3))
+    assert re.search(message, ledger.refused(3))
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,10 @@ def test_a_file_that_is_no_bill(ledger: Ledger, content: Callable[[Ledger], byte
 )
 def test_a_value_of_the_wrong_type(ledger: Ledger, column: str, value: str, wanted: str) -> None:
     ledger.restate(LINE, {**HOURS[1], column: value})
-    said = ledger.refused(3)
+    error = ledger.refused(3)
     assert re.search(
-        BILL + rf", row 3 \(the header is row 1\), column {column}: '{value}' is not an? {wanted}; fix that value", said
+        BILL + rf", row 3 \(the header is row 1\), column {column}: '{value}' is not an? {wanted}; fix that value",
+        error,
     )
 
 
@@ -98,13 +99,13 @@ def test_a_parquet_column_of_the_wrong_type(ledger: Ledger) -> None:
     import pyarrow as pa
 
     ledger.respoil(parquet([{**CUR2_LINE, "line_item_unblended_cost": True}], {"line_item_unblended_cost": pa.bool_()}))
-    said = ledger.refused(3)
-    assert re.search(BILL, said)
-    assert "line_item_unblended_cost" in said and "bool" in said
+    error = ledger.refused(3)
+    assert re.search(BILL, error)
+    assert "line_item_unblended_cost" in error and "bool" in error
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"dataFiles": [', "is not JSON"),
         ("", "is not JSON"),
@@ -116,9 +117,9 @@ def test_a_parquet_column_of_the_wrong_type(ledger: Ledger) -> None:
         ('{"dataFiles": []}', "neither executionId nor assemblyId"),
     ],
 )
-def test_a_manifest_that_is_none(ledger: Ledger, text: str, said: str) -> None:
+def test_a_manifest_that_is_none(ledger: Ledger, text: str, message: str) -> None:
     ledger.manifest.write_text(text)
-    assert re.search(rf"{MANIFEST}.* {said}", ledger.refused(3))
+    assert re.search(rf"{MANIFEST}.* {message}", ledger.refused(3))
 
 
 def test_a_manifest_names_a_file_that_is_not_there(ledger: Ledger) -> None:
@@ -146,43 +147,43 @@ def test_an_export_that_is_gone(ledger: Ledger) -> None:
 def test_a_run_billed_in_two_currencies(ledger: Ledger) -> None:
     """The run's two hours, one in dollars and one in krone: no number is their sum."""
     ledger.restate(LINE, {**HOURS[1], "line_item_currency_code": "NOK"}, *HOURS[2:])
-    said = ledger.refused(1)
-    assert "run is billed in two currencies fails for 1 row" in said
-    assert "run good, effective cost NOK 55.0400000000 and USD 55.0400000000" in said
+    error = ledger.refused(1)
+    assert "run is billed in two currencies fails for 1 row" in error
+    assert "run good, effective cost NOK 55.0400000000 and USD 55.0400000000" in error
 
 
-def test_a_month_in_two_currencies_is_kept_apart_and_told(ledger: Ledger) -> None:
+def test_a_month_in_two_currencies_is_kept_apart_and_reported(ledger: Ledger) -> None:
     """Six hours in dollars, one more in krone: two rows of the reconciliation, each tied, and a warning by name."""
     ledger.restate(*HOURS, {**LINE, "line_item_resource_id": "i-2", "line_item_currency_code": "NOK"})
-    said = ledger.say("build")
-    assert said.code == 0
-    assert "Warning: month of a payer in several currencies kept apart: 2 rows of stg_aws__invoice_total" in said.err
+    result = ledger.run("build")
+    assert result.code == 0
+    assert "Warning: month of a payer in several currencies kept apart: 2 rows of stg_aws__invoice_total" in result.err
     sql = (
         "select currency, cast(billed_cost_usd as varchar), cast(difference_usd as decimal(10, 2)), status "
         "from mart_invoice_reconciliation_monthly order by 1"
     )
-    answer = ledger.say("query", sql, "--csv")
+    answer = ledger.run("query", sql, "--csv")
     # 55.04, and six times 55.04.
     assert answer.out.splitlines()[1:] == ["NOK,55.0400000000,0.00,reconciled", "USD,330.2400000000,0.00,reconciled"]
 
 
 @pytest.mark.parametrize("resource", ["i-9", ""])
-def test_an_accelerator_that_nobody_has_listed(ledger: Ledger, resource: str) -> None:
+def test_an_accelerator_that_no_list_has(ledger: Ledger, resource: str) -> None:
     """Whether or not the bill names the resource, its dollars are published as family unknown with a warning."""
     ledger.restate(*HOURS, instance_hour(f"{MONTH}-01T00", resource, "p99.48xlarge", "99"))
-    said = ledger.say("build")
-    assert said.code == 0, said.err
-    assert "accelerator type missing from ref instance type" in said.err
-    assert "effective cost $99.00, instance type p99.48xlarge" in said.err
+    result = ledger.run("build")
+    assert result.code == 0, result.err
+    assert "accelerator type missing from ref instance type" in result.err
+    assert "effective cost $99.00, instance type p99.48xlarge" in result.err
     sql = "select sum(effective_cost_usd) as usd from mart_cost_ledger_daily where accelerator_family = 'unknown'"
-    assert json.loads(ledger.say("query", sql, "--json").out) == [{"usd": "99.0000000000"}]
+    assert json.loads(ledger.run("query", sql, "--json").out) == [{"usd": "99.0000000000"}]
 
 
 def test_a_line_of_next_to_no_time_is_no_reason_to_stop(ledger: Ledger) -> None:
     """A charge without a millisecond of use cannot be shared out; it is kept whole, and no run explains it."""
     ledger.restate(*HOURS, {**LINE, "line_item_resource_id": "i-2", "line_item_usage_amount": "0.0000001"})
-    assert ledger.say("build").code == 0
-    answer = ledger.say("query", "select resource_id, effective_cost_usd from mart_unattributed_cost_daily", "--csv")
+    assert ledger.run("build").code == 0
+    answer = ledger.run("query", "select resource_id, effective_cost_usd from mart_unattributed_cost_daily", "--csv")
     rows = list(csv.reader(io.StringIO(answer.out)))[1:]
     assert [(resource, Decimal(cost)) for resource, cost in rows] == [("i-2", Decimal("55.04"))]
 
@@ -203,27 +204,27 @@ def test_a_closed_bill_with_more_of_an_instance_than_the_hour(
     """A machine fills an hour once; the first line below the header is row 0 (expectations/columns)."""
     spoiled = {**LINE, column: value}
     ledger.restate(*((*HOURS, spoiled) if is_second else (spoiled, *HOURS[1:])))
-    said = ledger.refused(1)
-    assert "fct_resource_hourly 2026-07: an instance is billed for more than the hour fails for" in said
-    assert re.search(r"source file data/\S+/export-00001\.csv\.gz, source row 0,", said)
-    assert "resource i-1" in said and "hour started at 2026-07-01" in said
-    assert re.search(rf"billed hours {hours}(\.0+)?[,;]", said)
-    assert "effective cost $55.04" in said
+    error = ledger.refused(1)
+    assert "fct_resource_hourly 2026-07: an instance is billed for more than the hour fails for" in error
+    assert re.search(r"source file data/\S+/export-00001\.csv\.gz, source row 0,", error)
+    assert "resource i-1" in error and "hour started at 2026-07-01" in error
+    assert re.search(rf"billed hours {hours}(\.0+)?[,;]", error)
+    assert "effective cost $55.04" in error
 
 
-def test_an_open_bill_with_more_of_an_instance_than_the_hour_is_told(ledger: Ledger) -> None:
+def test_an_open_bill_with_more_of_an_instance_than_the_hour_is_reported(ledger: Ledger) -> None:
     ledger.restate({**LINE, "line_item_usage_amount": "2", "bill_invoice_id": ""}, *HOURS[1:])
-    said = ledger.say("build")
-    assert said.code == 0, said.err
-    assert "an open bill has more than an hour of an instance: 1 row" in said.err
+    result = ledger.run("build")
+    assert result.code == 0, result.err
+    assert "an open bill has more than an hour of an instance: 1 row" in result.err
 
 
-def test_an_instance_of_two_types_is_told(ledger: Ledger) -> None:
-    """Its first hour says trn1, 16 accelerators, the others p5 with 8; the six hours cost 6 x 55.04 = 330.24."""
+def test_an_instance_of_two_types_is_reported(ledger: Ledger) -> None:
+    """Its first hour has trn1, 16 accelerators, the others p5 with 8; the six hours cost 6 x 55.04 = 330.24."""
     ledger.restate({**LINE, "product_instance_type": "trn1.32xlarge"}, *HOURS[1:])
-    said = ledger.say("build")
-    assert said.code == 0, said.err
-    assert re.search(r"Warning: an instance has two types: 1 row .*\$330\.24.*p5\.48xlarge.*trn1\.32xlarge", said.err)
+    result = ledger.run("build")
+    assert result.code == 0, result.err
+    assert re.search(r"Warning: an instance has two types: 1 row .*\$330\.24.*p5\.48xlarge.*trn1\.32xlarge", result.err)
 
 
 @pytest.mark.parametrize(
@@ -236,15 +237,15 @@ def test_an_instance_of_two_types_is_told(ledger: Ledger) -> None:
         {"line_item_usage_end_date": "2020-01-01T00:00:00Z"},
     ],
 )
-def test_accelerator_lines_that_say_no_time_are_told(ledger: Ledger, spoiled: dict[str, str]) -> None:
-    """Nobody can say when the machine was used: its 55.04 explain no run, and are told as count and dollars."""
+def test_accelerator_lines_without_a_time_are_reported(ledger: Ledger, spoiled: dict[str, str]) -> None:
+    """When the machine was used is unknown: its 55.04 explain no run, and are reported as count and dollars."""
     ledger.restate({**LINE, **spoiled}, *HOURS[1:])
-    said = ledger.say("build")
-    assert said.code == 0, said.err
+    result = ledger.run("build")
+    assert result.code == 0, result.err
     assert re.search(
-        r"without hours or an end stays unattributed: 1 row .*timeless cost \$55\.04, .*line count 1\.", said.err
+        r"without hours or an end stays unattributed: 1 row .*timeless cost \$55\.04, .*line count 1\.", result.err
     )
-    answer = ledger.say("query", "select sum(effective_cost_usd) from mart_unattributed_cost_daily", "--csv")
+    answer = ledger.run("query", "select sum(effective_cost_usd) from mart_unattributed_cost_daily", "--csv")
     assert Decimal(answer.out.splitlines()[1]) == Decimal("55.04")
 
 

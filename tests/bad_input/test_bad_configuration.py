@@ -17,7 +17,7 @@ ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('location = "warehouse"', 'locaton = "warehouse"', r"unknown key 'warehouse\.locaton'"),
         ("[warehouse]", "[werehouse]", r"unknown key 'werehouse'"),
@@ -63,8 +63,8 @@ ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
             r"key 'policy\.as_of': .*timezone",
         ),
         *(
-            ("[warehouse]", f"[policy]\nas_of = {moment}\n\n[warehouse]", rf"key 'policy\.as_of': {said}")
-            for moment, said in (
+            ("[warehouse]", f"[policy]\nas_of = {moment}\n\n[warehouse]", rf"key 'policy\.as_of': {message}")
+            for moment, message in (
                 ("1690000000", "write a time with its zone"),
                 ("1.5e9", "write a time with its zone"),
                 ("0001-01-01T00:00:00+14:00", "write a time of the years 1 to 9999"),
@@ -82,15 +82,15 @@ ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
         ('location = "warehouse"', 'location = "."', r" contains the bill of \[\[billing\]\] payer"),
     ],
 )
-def test_a_mistake_names_file_and_key(ledger: Ledger, old: str, new: str, said: str) -> None:
+def test_a_mistake_names_file_and_key(ledger: Ledger, old: str, new: str, message: str) -> None:
     # The environment of the tests would override it.
     ledger.monkeypatch.delenv("TRAINLEDGER_WAREHOUSE__THREADS", raising=False)
     ledger.configure(old, new)
-    assert re.search(rf"{re.escape(str(ledger.config))}.*{said}", ledger.refused(2))
+    assert re.search(rf"{re.escape(str(ledger.config))}.*{message}", ledger.refused(2))
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('location = "export"', 'path = "export"', "[[billing]] payer: unknown key 'path'; write 'location'."),
         ('location = "export"', 'bucket = "acme"', "[[billing]] payer: unknown key 'bucket'; write 'location'."),
@@ -134,8 +134,8 @@ def test_a_mistake_names_file_and_key(ledger: Ledger, old: str, new: str, said: 
         ),
     ],
 )
-def test_a_likely_mistake_says_what_to_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, said: str
+def test_a_likely_mistake_shows_what_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
 ) -> None:
     monkeypatch.delenv("TRAINLEDGER_WAREHOUSE__THREADS", raising=False)
     config = tmp_path / "trainledger.toml"
@@ -143,19 +143,19 @@ def test_a_likely_mistake_says_what_to_write(
     config.write_text(written.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(UsageError) as raised:
         load_settings(config)
-    assert str(raised.value).startswith(str(config)) and said in str(raised.value)
+    assert str(raised.value).startswith(str(config)) and message in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "location", "said"),
+    ("name", "location", "message"),
     [
         ("payer", "elsewhere", r"\[\[billing\]\] name 'payer' is used twice"),
         ("again", "./export", r"\[\[billing\]\] payer and again have the same location, so its bill would count twice"),
     ],
 )
-def test_two_bills_that_are_one(ledger: Ledger, name: str, location: str, said: str) -> None:
+def test_two_bills_that_are_one(ledger: Ledger, name: str, location: str, message: str) -> None:
     ledger.config.write_text(ledger.config.read_text() + ANOTHER_BILL.format(name=name, location=location))
-    assert re.search(rf"{re.escape(str(ledger.config))}: {said}", ledger.refused(2))
+    assert re.search(rf"{re.escape(str(ledger.config))}: {message}", ledger.refused(2))
 
 
 def test_no_bill_at_all(ledger: Ledger) -> None:
@@ -182,18 +182,18 @@ def test_a_kind_of_runs_that_is_not_read(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "said"),
+    ("variable", "value", "message"),
     [
         ("TRAINLEDGER_WAREHOUSE__ENGINE", "oracle", r"environment variable TRAINLEDGER_WAREHOUSE__ENGINE: key"),
         ("TRAINLEDGER_BILLING", "payer", r"The environment overrides .* a value that is not JSON .*\"billing\""),
         ("TRAINLEDGER_BILLING", "[" * 100_000, r"a value that is nested more than 100 levels deep: .*\"billing\""),
     ],
 )
-def test_the_environment_is_named_when_it_is_at_fault(ledger: Ledger, variable: str, value: str, said: str) -> None:
+def test_the_environment_is_named_when_it_is_at_fault(ledger: Ledger, variable: str, value: str, message: str) -> None:
     ledger.monkeypatch.setenv(variable, value)
-    failed = ledger.say("build")
+    failed = ledger.run("build")
     assert failed.code == 2
-    assert re.search(said, failed.error)
+    assert re.search(message, failed.error)
     ledger.monkeypatch.delenv(variable)
     ledger.still_answers()
 
@@ -224,21 +224,21 @@ def test_a_warehouse_that_cannot_be_written(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("location", "said"),
+    ("location", "message"),
     [
         ("gs://bucket/export", "gs://bucket/export is neither a folder nor s3://bucket/prefix; change `location`."),
         ("s3://", "s3:// names no bucket; write s3://bucket/prefix."),
     ],
 )
-def test_a_location_of_another_kind(ledger: Ledger, location: str, said: str) -> None:
+def test_a_location_of_another_kind(ledger: Ledger, location: str, message: str) -> None:
     ledger.configure('"export"', f'"{location}"')
-    assert said == ledger.refused(2)
+    assert message == ledger.refused(2)
 
 
 @pytest.mark.parametrize("place", ["export", "runs", "warehouse"])
 def test_a_bucket_that_is_not_there(ledger: Ledger, s3_endpoint: str, place: str) -> None:
-    ledger.configure(f'"{place}"', f'"s3://nobody-made-this/{place}"\nendpoint_url = "{s3_endpoint}"')
-    assert re.search(r"s3://nobody-made-this/.*: there is no such bucket; check `location`", ledger.refused(3))
+    ledger.configure(f'"{place}"', f'"s3://bucket-of-no-one/{place}"\nendpoint_url = "{s3_endpoint}"')
+    assert re.search(r"s3://bucket-of-no-one/.*: there is no such bucket; check `location`", ledger.refused(3))
 
 
 def test_a_store_that_does_not_answer(ledger: Ledger, s3_endpoint: str) -> None:
@@ -255,7 +255,7 @@ def test_an_endpoint_that_is_no_address(ledger: Ledger, s3_endpoint: str) -> Non
     )
 
 
-def test_a_build_beside_another(ledger: Ledger) -> None:
+def test_a_build_next_to_another(ledger: Ledger) -> None:
     from pipelines.config.settings import load_settings
     from pipelines.models.warehouse import Warehouse
 
@@ -266,15 +266,15 @@ def test_a_build_beside_another(ledger: Ledger) -> None:
 def test_nothing_published_yet(ledger: Ledger) -> None:
     ledger.configure('"warehouse"', '"fresh"')
     for command in (["query", "select 1"], ["report"], ["check"]):
-        said = ledger.say(*command)
-        assert (said.code, said.error) == (
+        result = ledger.run(*command)
+        assert (result.code, result.error) == (
             2,
             f"{ledger.root / 'fresh'} holds no publication yet; run `trainledger build` first.",
         )
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "message"),
     [
         ("selec 1", 'syntax error at or near "selec"'),
         ("select nothing from mart_run_cost", 'Referenced column "nothing" not found'),
@@ -285,10 +285,10 @@ def test_nothing_published_yet(ledger: Ledger) -> None:
         ("select '-infinity'::date as day", "day contains a day outside the years 1 to 9999; cast it to varchar"),
     ],
 )
-def test_a_question_that_is_none(ledger: Ledger, sql: str, said: str) -> None:
-    asked = ledger.say("query", sql)
-    assert asked.code == 2
-    assert said in asked.error
+def test_a_question_that_is_none(ledger: Ledger, sql: str, message: str) -> None:
+    result = ledger.run("query", sql)
+    assert result.code == 2
+    assert message in result.error
     ledger.still_answers()
 
 
@@ -317,16 +317,16 @@ def test_a_question_reads_the_marts_and_writes_nothing(ledger: Ledger, sql: str)
         return {path: path.stat().st_mtime_ns for path in ledger.root.rglob("*")}
 
     before = state()
-    asked = ledger.say("query", sql.format(there=ledger.root))
-    assert (asked.code, asked.out) == (2, "")
-    assert asked.error.endswith("; `trainledger query` without a query lists the marts.")
+    result = ledger.run("query", sql.format(there=ledger.root))
+    assert (result.code, result.out) == (2, "")
+    assert result.error.endswith("; `trainledger query` without a query lists the marts.")
     assert state() == before
 
 
 @pytest.mark.parametrize(
     "sql",
     [
-        "with told as (select * from mart_run_cost) select count(*) as n from told",
+        "with run as (select * from mart_run_cost) select count(*) as n from run",
         "from mart.mart_run_cost select count(*) as n",
         "pivot (select 1 as n, 1 as one) on one using sum(n)",
         "describe mart_run_cost",
@@ -338,20 +338,20 @@ def test_a_question_reads_the_marts_and_writes_nothing(ledger: Ledger, sql: str)
 def test_what_is_like_a_select_is_answered(ledger: Ledger, sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ledger.root)
     # By a relative path too the marts are what may be read.
-    answered = ledger.say("query", sql, config=Path("trainledger.toml"))
+    answered = ledger.run("query", sql, config=Path("trainledger.toml"))
     assert (answered.code, answered.err) == (0, "")
 
 
 def test_a_question_whose_answer_fits_no_csv(ledger: Ledger) -> None:
-    asked = ledger.say("query", "select [1, 2] as pair", "--csv")
-    assert (asked.code, "--csv cannot hold a column" in asked.error) == (2, True)
+    result = ledger.run("query", "select [1, 2] as pair", "--csv")
+    assert (result.code, "--csv cannot hold a column" in result.error) == (2, True)
 
 
 def test_a_report_that_cannot_be_written(ledger: Ledger) -> None:
     (ledger.root / "taken").write_text("a file")
-    asked = ledger.say("report", "--out", str(ledger.root / "taken/report.html"))
-    assert asked.code == 2
-    assert re.search(r"taken/report\.html cannot be written \(.*\); choose another file with --out", asked.error)
+    result = ledger.run("report", "--out", str(ledger.root / "taken/report.html"))
+    assert result.code == 2
+    assert re.search(r"taken/report\.html cannot be written \(.*\); choose another file with --out", result.error)
 
 
 @pytest.mark.parametrize(
@@ -367,15 +367,15 @@ def test_a_report_that_cannot_be_written(ledger: Ledger) -> None:
     ],
 )
 def test_wrong_usage(ledger: Ledger, arguments: list[str]) -> None:
-    said = ledger.say(*arguments)
-    assert (said.code, "Traceback" in said.err, "Unexpected" in said.err) == (2, False, False)
+    result = ledger.run(*arguments)
+    assert (result.code, "Traceback" in result.err, "Unexpected" in result.err) == (2, False, False)
 
 
 def test_a_name_is_explained_whatever_the_configuration(ledger: Ledger) -> None:
     """Every other command takes --config, so this one does."""
-    said = ledger.say("explain", "cost_per_epoch_usd")
-    assert said.code == 0, said.err
-    assert said.out.startswith("cost_per_epoch_usd")
+    result = ledger.run("explain", "cost_per_epoch_usd")
+    assert result.code == 0, result.err
+    assert result.out.startswith("cost_per_epoch_usd")
 
 
 @pytest.mark.parametrize(
@@ -383,9 +383,9 @@ def test_a_name_is_explained_whatever_the_configuration(ledger: Ledger) -> None:
 )
 def test_a_moment_that_is_none(ledger: Ledger, moment: str) -> None:
     """A number is no moment, nor is one that UTC's calendar lacks."""
-    said = ledger.say("build", f"--as-of={moment}")
-    assert said.code == 2
-    assert said.error == f"--as-of {moment} is not a time with its zone; write one such as 2026-07-14T12:00:00Z."
+    result = ledger.run("build", f"--as-of={moment}")
+    assert result.code == 2
+    assert result.error == f"--as-of {moment} is not a time with its zone; write one such as 2026-07-14T12:00:00Z."
 
 
 def test_debug_shows_the_traceback_wherever_it_stands(ledger: Ledger) -> None:
@@ -393,10 +393,10 @@ def test_debug_shows_the_traceback_wherever_it_stands(ledger: Ledger) -> None:
 
     for arguments in (["--debug", "query", "selec 1"], ["query", "selec 1", "--debug"]):
         with pytest.raises(UsageError):
-            ledger.say(*arguments)
+            ledger.run(*arguments)
 
 
-def test_a_folder_without_configuration_says_what_to_do(
+def test_a_folder_without_configuration_shows_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -422,6 +422,6 @@ def test_a_file_of_any_size_is_refused_before_it_is_read(tmp_path: Path) -> None
 
 
 def test_a_table_alone_is_no_query(ledger: Ledger) -> None:
-    asked = ledger.say("query", "mart_run_cost")
-    assert (asked.code, asked.out) == (2, "")
-    assert '; `trainledger query "from mart_run_cost"` shows a table, ' in asked.error
+    result = ledger.run("query", "mart_run_cost")
+    assert (result.code, result.out) == (2, "")
+    assert '; `trainledger query "from mart_run_cost"` shows a table, ' in result.error

@@ -1,4 +1,4 @@
-"""Decisions in the configuration that contradict themselves, are edited after the fact, or name nobody."""
+"""Decisions in the configuration that contradict themselves, are edited after the fact, or name no one."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def refused(root: Path, decisions: str, **files: str) -> str:
 def test_a_baseline_edited_after_the_fact(tmp_path: Path) -> None:
     """Frozen at 2.0 hours, 3.0 now: half as much again would be saved."""
     edited = BASELINE.replace("hours_per_unit = 2.0", "hours_per_unit = 2.2")
-    said = refused(tmp_path, entry("one.toml", seal(BASELINE)), one=edited)
-    assert said == (
+    error = refused(tmp_path, entry("one.toml", seal(BASELINE)), one=edited)
+    assert error == (
         f"{tmp_path}/one.toml is not the baseline that was frozen: its SHA-256 is {seal(edited)}, not "
         f"{seal(BASELINE)}; restore it, or freeze a new version in a file of its own."
     )
 
 
 def test_a_baseline_that_is_gone(tmp_path: Path) -> None:
-    said = refused(tmp_path, entry("one.toml", seal(BASELINE)))
-    assert said == f"{tmp_path}/one.toml cannot be read: No such file or directory; put the frozen baseline back."
+    error = refused(tmp_path, entry("one.toml", seal(BASELINE)))
+    assert error == f"{tmp_path}/one.toml cannot be read: No such file or directory; put the frozen baseline back."
 
 
 @pytest.mark.parametrize(
@@ -78,18 +78,18 @@ def test_a_baseline_that_is_gone(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_baseline_that_says_too_little(tmp_path: Path, old: str, new: str, error: str) -> None:
+def test_a_baseline_that_holds_too_little(tmp_path: Path, old: str, new: str, error: str) -> None:
     text = BASELINE.replace(old, new)
-    said = refused(tmp_path, entry("one.toml", seal(text)), one=text)
-    assert said.startswith(f"{tmp_path}/one.toml") and error in said
+    message = refused(tmp_path, entry("one.toml", seal(text)), one=text)
+    assert message.startswith(f"{tmp_path}/one.toml") and error in message
 
 
 def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
     other = BASELINE.replace("version = 1", "version = 2")
-    said = refused(
+    error = refused(
         tmp_path, entry("one.toml", seal(BASELINE)) + entry("two.toml", seal(other)), one=BASELINE, two=other
     )
-    assert said == (
+    assert error == (
         f"{tmp_path}/trainledger.toml: [[decisions.baselines]] contain llama-8b frozen on 2026-06-30 twice; remove one."
     )
 
@@ -125,12 +125,12 @@ def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
     ],
 )
 def test_decisions_that_are_none(tmp_path: Path, decisions: str, error: str) -> None:
-    said = refused(tmp_path, decisions)
-    assert said.startswith(f"{tmp_path}/trainledger.toml") and error in said
+    message = refused(tmp_path, decisions)
+    assert message.startswith(f"{tmp_path}/trainledger.toml") and error in message
 
 
 def test_a_budget_of_a_misspelt_team(ledger: Ledger) -> None:
-    """It looks like one that nobody has touched. Runs name research and mt, the bill platform; vision is new, or yet
+    """It looks like an untouched one. Runs name research and mt, the bill platform; vision is new, or yet
     to spend, and ml may be too: two such short names are no misspelling of each other."""
     misspelt = {
         "platforms": "platform",  # a letter too many
@@ -143,13 +143,13 @@ def test_a_budget_of_a_misspelt_team(ledger: Ledger) -> None:
     teams = ("research", "platform", "vision", "ml", *misspelt)
     budgets = "".join(BUDGET.replace("nlp", team) for team in teams)
     ledger.config.write_text(f"{ledger.config.read_text()}\n{budgets}")
-    said = ledger.say("build")
-    assert said.code == 0, said.err
+    result = ledger.run("build")
+    assert result.code == 0, result.err
     words = "budget of a team that no run and no bill names so: 3 rows of detail_budget_monthly"
     assert (
         f"Warning: {words}, for example team platforms, key [[decisions.budgets]] team, nearest team platform. "
-        "Correct the team under [[decisions.budgets]]. Owner: " in said.err
+        "Correct the team under [[decisions.budgets]]. Owner: " in result.err
     )
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
-    (told,) = (check for check in record["checks"] if check["title"] == words.partition(":")[0])
-    assert {row["team"]: row["nearest_team"] for row in told["sample"]} == misspelt
+    (warning,) = (check for check in record["checks"] if check["title"] == words.partition(":")[0])
+    assert {row["team"]: row["nearest_team"] for row in warning["sample"]} == misspelt

@@ -1,4 +1,4 @@
-"""FOCUS exports that are not what they claim to be, delivered beside a good bill: one sentence, the last one stays."""
+"""FOCUS exports that are not what they claim to be, delivered next to a good bill: one sentence, the last one stays."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def text_of(*lines: dict[str, str], version: str = "1.2") -> str:
 
 
 def deliver(ledger: Ledger, content: bytes, file: str = "f-00001.csv.gz", columns: tuple[str, ...] = COLUMNS) -> None:
-    """Deliver June as a FOCUS export, beside the good July of the ledger."""
+    """Deliver June as a FOCUS export, next to the good July of the ledger."""
     focus_export(ledger.root, {file: content}, columns, name="focus", month=JUNE)
     ledger.config.write_text(ledger.config.read_text() + '\n[[billing]]\nname = "focus"\nlocation = "focus"\n')
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         pytest.param(packed(text_of().encode())[:-30], rf"{FILE} is cut short or damaged", id="truncated"),
         pytest.param(
@@ -79,9 +79,9 @@ def deliver(ledger: Ledger, content: bytes, file: str = "f-00001.csv.gz", column
         ),
     ],
 )
-def test_a_file_that_is_no_focus_bill(ledger: Ledger, content: bytes, said: str) -> None:
+def test_a_file_that_is_no_focus_bill(ledger: Ledger, content: bytes, message: str) -> None:
     deliver(ledger, content)
-    assert re.search(said, ledger.refused(3))
+    assert re.search(message, ledger.refused(3))
 
 
 def test_truncated_parquet(ledger: Ledger) -> None:
@@ -98,24 +98,26 @@ def test_parquet_with_text_for_a_cost(ledger: Ledger) -> None:
 
 def test_a_currency_that_is_none(ledger: Ledger) -> None:
     deliver(ledger, packed(text_of({**LINE, "BillingCurrency": "dollars"}).encode()))
-    said = ledger.refused(1)
-    assert "stg_aws__invoice_total 2026-06: currency is no three letter code" in said
-    assert re.search(r"billing currency dollars|cost dollars ", said)
+    error = ledger.refused(1)
+    assert "stg_aws__invoice_total 2026-06: currency is no three letter code" in error
+    assert re.search(r"billing currency dollars|cost dollars ", error)
 
 
-def test_an_accelerator_that_nobody_has_listed(ledger: Ledger) -> None:
+def test_an_accelerator_that_no_list_has(ledger: Ledger) -> None:
     deliver(ledger, packed(text_of({**LINE, "SkuMeter": "USW2-BoxUsage:p99.48xlarge"}).encode()))
-    said = ledger.say("build")
-    assert said.code == 0, said.err
-    assert "accelerator type missing from ref instance type" in said.err and "instance type p99.48xlarge" in said.err
+    result = ledger.run("build")
+    assert result.code == 0, result.err
+    assert (
+        "accelerator type missing from ref instance type" in result.err and "instance type p99.48xlarge" in result.err
+    )
 
 
 def test_tags_that_are_broken_json_cost_no_dollar(ledger: Ledger) -> None:
-    """A 1.0 export whose Tags cannot be read: the month is built without them, and the doubt is said by row."""
+    """A 1.0 export whose Tags cannot be read: the month is built without them, and a warning names the row."""
     deliver(ledger, packed(text_of(LINE, {**LINE, "Tags": '{"user:team": '}, version="1.0").encode()))
-    said = ledger.say("build")
-    assert said.code == 0, said.err
-    answer = ledger.say("query", "select sum(billed_cost_usd) from mart_cost_ledger_daily", "--csv")
+    result = ledger.run("build")
+    assert result.code == 0, result.err
+    answer = ledger.run("query", "select sum(billed_cost_usd) from mart_cost_ledger_daily", "--csv")
     # Six hours of July and two of June.
     assert Decimal(answer.out.splitlines()[-1]) == Decimal("440.32")
     record = (ledger.root / "warehouse/publications/000002.json").read_text()
@@ -143,7 +145,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("form", ["csv.gz", "parquet"])
-def test_words_focus_does_not_know_are_told_by_name_and_count(tmp_path: Path, form: str) -> None:
+def test_words_focus_does_not_know_are_reported_by_name_and_count(tmp_path: Path, form: str) -> None:
     """One line is right, two have a word in each of these columns that it cannot have."""
     lines = focus_lines([LINE, {**LINE, **ODD}, {**LINE, **ODD}], JUNE)
     content = packed(csv_text(lines)) if form == "csv.gz" else focus_parquet(lines)
@@ -158,8 +160,8 @@ def test_another_kind_than_its_entry_names_is_refused_before_any_step(ledger: Le
     """Nothing but the file shows that it is FOCUS; without a kind in the entry it is read as what it is."""
     deliver(ledger, packed(text_of().encode()), columns=())
     ledger.configure('name = "focus"\n', 'name = "focus"\nkind = "cur2"\n')
-    said = ledger.refused(3)
-    assert re.search(r'another kind of bill \(FOCUS export\); write kind = "auto" in its', said)
-    assert "[1/" not in said
+    error = ledger.refused(3)
+    assert re.search(r'another kind of bill \(FOCUS export\); write kind = "auto" in its', error)
+    assert "[1/" not in error
     ledger.configure('kind = "cur2"\n', "")
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0

@@ -1,4 +1,4 @@
-"""Parquet bills with values no bill can hold, and damaged ones: told by file, row and column, never by an engine."""
+"""Parquet bills with values no bill can hold, and damaged ones: reported by file, row and column, not by an engine."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def with_value(column: str, value: object, row: int = 3, **types: pa.DataType) -
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e+300", "10000000000.0"])
 def test_a_value_that_is_no_amount(ledger: Ledger, column: str, value: str) -> None:
     ledger.respoil(with_value(column, float(value), **{column: pa.float64()}))
-    said = rf"{BILL}, row 3, column {column}: {re.escape(value)} is not a number below 10 billion; have the file"
-    assert re.search(said, ledger.refused(3))
+    message = rf"{BILL}, row 3, column {column}: {re.escape(value)} is not a number below 10 billion; have the file"
+    assert re.search(message, ledger.refused(3))
 
 
 @pytest.mark.parametrize("kind", [pa.decimal128(38, 18), pa.int64(), pa.float32()])
@@ -42,13 +42,13 @@ def test_numbers_of_any_type_are_looked_at(ledger: Ledger, kind: pa.DataType) ->
 
 
 @pytest.mark.parametrize("value", ["nan", "1e300"])
-def test_a_list_price_that_is_none_is_missing_and_told(ledger: Ledger, value: str) -> None:
+def test_a_list_price_that_is_none_is_missing_and_reported(ledger: Ledger, value: str) -> None:
     """As in a csv: the hour has no list price, and costs what it cost."""
     ledger.respoil(with_value("pricing_public_on_demand_cost", float(value)))
-    said = ledger.say("build")
-    assert said.code == 0, said.err
-    assert f"aws_cur_line_item {MONTH}" in said.err
-    costs = ledger.say("query", "select cast(effective_cost_usd as varchar) from mart_run_cost", "--csv").out
+    result = ledger.run("build")
+    assert result.code == 0, result.err
+    assert f"aws_cur_line_item {MONTH}" in result.err
+    costs = ledger.run("query", "select cast(effective_cost_usd as varchar) from mart_run_cost", "--csv").out
     assert costs.splitlines()[1:] == [COST_OF_THE_RUN]
 
 

@@ -1,4 +1,4 @@
-"""Pre-registrations that say too little, contradict each other, or were changed after the fact."""
+"""Pre-registrations that hold too little, contradict each other, or were changed after the fact."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read(folder: Path, *texts: str, recorded: dict[str, str] | None = None):
 
 def test_a_registration_is_read_with_its_pairs_and_exclusions(tmp_path: Path) -> None:
     pair = 'pairs = [{gpu = "g-1", trainium = "t-1"}]\n'
-    tables = read(tmp_path / "told", GOOD + pair, EXCLUDED)
+    tables = read(tmp_path / "registered", GOOD + pair, EXCLUDED)
     row = tables[REGISTRATION].row(0, named=True)
     assert (row["registration"], row["registered_on"], row["quality_margin"]) == ("first", date(2026, 6, 20), 0.02)
     runs = tables[RUN].select("run_id", "pair_no", "accelerator_family", "reason").rows()
@@ -98,12 +98,12 @@ def test_nothing_is_registered_where_nothing_is_configured() -> None:
 )
 def test_what_is_wrong_is_named(tmp_path: Path, texts: list[str], sentences: list[str]) -> None:
     with pytest.raises(SourceError) as refused:
-        read(tmp_path / "told", *texts)
+        read(tmp_path / "registered", *texts)
     for sentence in sentences:
         assert sentence in str(refused.value)
 
 
-def test_the_seal_is_of_what_is_said_not_of_how_the_file_writes_it(tmp_path: Path) -> None:
+def test_the_seal_is_of_the_content_not_of_how_the_file_writes_it(tmp_path: Path) -> None:
     seal = read(tmp_path / "a", GOOD)[REGISTRATION]["seal"][0]
     other = "# a note\n" + GOOD.replace("0.02", "2e-2")
     assert read(tmp_path / "b", other, EXCLUDED, recorded={"first": seal})[REGISTRATION]["seal"][0] == seal
@@ -117,7 +117,7 @@ def test_a_new_one_supersedes_the_old_that_stays(tmp_path: Path) -> None:
 
 def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path: Path) -> None:
     """The first build records the seal; a margin loosened after the runs, or a file deleted, is refused by name."""
-    folder = tmp_path / "told"
+    folder = tmp_path / "registered"
     folder.mkdir()
     file = folder / "july.toml"
     file.write_text(GOOD)

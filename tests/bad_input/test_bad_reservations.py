@@ -1,4 +1,4 @@
-"""Reserved capacity told wrongly: one sentence with file, entry and mend; the last publication stays."""
+"""Reserved capacity declared wrongly: one sentence with file, entry and fix; the last publication stays."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def blocks(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("{oops", r"is not JSON \(.*\); save the answer of AWS"),
         ("[" * 100_000, r"is nested more than 100 levels deep; save"),
@@ -65,13 +65,13 @@ def blocks(**fields: Any) -> dict[str, Any]:
         ({"TrainingPlanArn": "july-plan"}, r"has the id 'july-plan'; write the ARN of a training plan"),
     ],
 )
-def test_an_answer_that_is_none(ledger: Ledger, content: object, said: str) -> None:
+def test_an_answer_that_is_none(ledger: Ledger, content: object, message: str) -> None:
     hold(ledger, content)
-    assert re.search(rf"held/held\.json.* {said}", ledger.refused(3))
+    assert re.search(rf"held/held\.json.* {message}", ledger.refused(3))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "",
@@ -87,21 +87,21 @@ def test_an_answer_that_is_none(ledger: Ledger, content: object, said: str) -> N
         (ROW + "cr-1,odcr,soon,\n", r"line 2 has started_at 'soon'; write a time as RFC 3339 with its zone"),
     ],
 )
-def test_a_table_that_is_none(ledger: Ledger, text: str, said: str) -> None:
+def test_a_table_that_is_none(ledger: Ledger, text: str, message: str) -> None:
     hold(ledger, text, "held.csv")
-    assert re.search(said, ledger.refused(3))
+    assert re.search(message, ledger.refused(3))
 
 
 def test_one_reservation_with_two_windows(ledger: Ledger) -> None:
     hold(ledger, blocks())
     hold(ledger, blocks(EndDate="2026-07-03T11:30:00Z"), "newer.json")
-    said = ledger.refused(3)
-    assert "cr-1 runs 2026-07-01 11:30:00 to 2026-07-02 11:30:00 in " in said
-    assert said.endswith("newer.json CapacityReservations number 1; keep the right one.")
+    error = ledger.refused(3)
+    assert "cr-1 runs 2026-07-01 11:30:00 to 2026-07-02 11:30:00 in " in error
+    assert error.endswith("newer.json CapacityReservations number 1; keep the right one.")
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "said"),
+    ("first", "second", "message"),
     [
         (
             blocks(InstanceType="p5.48xlarge"),
@@ -116,10 +116,10 @@ def test_one_reservation_with_two_windows(ledger: Ledger) -> None:
         ),
     ],
 )
-def test_one_reservation_told_in_two_ways(ledger: Ledger, first: object, second: object, said: str) -> None:
+def test_one_reservation_declared_in_two_ways(ledger: Ledger, first: object, second: object, message: str) -> None:
     hold(ledger, first)
     hold(ledger, second, "newer.json")
-    assert re.search(said, ledger.refused(3))
+    assert re.search(message, ledger.refused(3))
 
 
 def test_one_page_of_an_answer(ledger: Ledger) -> None:
@@ -134,26 +134,26 @@ def test_a_file_that_is_gone(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         ("", r"\[\[reservations\]\] held: kind 'file' needs a location, and kind 'aws' has none"),
         ('kind = "aws"\nlocation = "held"', r"kind 'file' needs a location, and kind 'aws' has none"),
         ('kind = "ec2"', r"\[\[reservations\]\] held: key 'kind': write 'file' or 'aws'"),
         ('kind = "aws"\nregion_names = ["us-east-1"]', r"held: unknown key 'region_names'; remove it"),
-        ('kind = "aws"\nprofile = "nobody"', r"held: The config profile \(nobody\) could not be found; check profile"),
+        ('kind = "aws"\nprofile = "absent"', r"held: The config profile \(absent\) could not be found; check profile"),
     ],
 )
-def test_a_source_configured_wrongly(ledger: Ledger, s3_endpoint: str, keys: str, said: str) -> None:
+def test_a_source_configured_wrongly(ledger: Ledger, s3_endpoint: str, keys: str, message: str) -> None:
     configure(ledger, keys)
-    assert re.search(said, ledger.refused(2))
+    assert re.search(message, ledger.refused(2))
 
 
 def test_aws_denies_access(ledger: Ledger, s3_endpoint: str) -> None:
     with aws_answers() as answers:
         answers.errors["ListTrainingPlans"] = "AccessDeniedException"
         configure(ledger, f'kind = "aws"\nregions = ["us-west-2"]\nendpoint_url = "{answers.url}"')
-        said = ledger.refused(3)
-    assert said == "[[reservations]] held, us-west-2: access is denied; grant sagemaker:ListTrainingPlans."
+        error = ledger.refused(3)
+    assert error == "[[reservations]] held, us-west-2: access is denied; grant sagemaker:ListTrainingPlans."
 
 
 def test_aws_does_not_answer(ledger: Ledger, s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,9 +165,9 @@ def test_aws_does_not_answer(ledger: Ledger, s3_endpoint: str, monkeypatch: pyte
 def test_a_good_file_then_a_spoiled_one(ledger: Ledger) -> None:
     """What was published with the file stays readable when the file is spoiled."""
     hold(ledger, blocks())
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0
     hold(ledger, "{oops")
-    said = ledger.say("build")
-    assert (said.code, "held.json is not JSON" in said.error) == (3, True)
-    answer = ledger.say("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")
+    result = ledger.run("build")
+    assert (result.code, "held.json is not JSON" in result.error) == (3, True)
+    answer = ledger.run("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")
     assert answer.out.splitlines()[1:] == ["good,110.0800000000"]

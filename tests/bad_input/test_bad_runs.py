@@ -1,4 +1,4 @@
-"""Run events that are none, or that cannot be true: one sentence with file, line and mend."""
+"""Run events that are none, or that cannot be true: one sentence with file, line and fix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def event(kind: str, clock: str, /, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('{"event": oops}', r"is not JSON \(.*\); fix or remove the line"),
         ("[" * 100_000, r"is nested more than 100 levels deep"),
@@ -33,10 +33,10 @@ def event(kind: str, clock: str, /, **fields: Any) -> dict[str, Any]:
         (event("epoch_completed", "00:00:00", epoch=2.97), r"has `epoch` 2.97; write a whole number"),
     ],
 )
-def test_a_line_that_is_no_event(ledger: Ledger, line: str | bytes | dict[str, Any], said: str) -> None:
+def test_a_line_that_is_no_event(ledger: Ledger, line: str | bytes | dict[str, Any], message: str) -> None:
     """A line that names a run sets that run aside, and no other; a line of no run is refused."""
     ledger.record(event("run_started", "00:00:00"), line)
-    where = rf"runs/more\.jsonl line 2 {said}"
+    where = rf"runs/more\.jsonl line 2 {message}"
     if isinstance(line, dict) and "run_id" in line:
         assert re.search(rf"Run 'x' is set aside, so what its machines cost is no run's: .*{where}", set_aside(ledger))
     else:
@@ -45,9 +45,9 @@ def test_a_line_that_is_no_event(ledger: Ledger, line: str | bytes | dict[str, A
 
 def set_aside(ledger: Ledger) -> str:
     """The warnings of a build that publishes the good run alone."""
-    said = ledger.say("build")
-    assert said.code == 0, said.err
-    answer = ledger.say("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")
+    result = ledger.run("build")
+    assert result.code == 0, result.err
+    answer = ledger.run("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")
     assert answer.out.splitlines()[1:] == [f"good,{COST_OF_THE_RUN}"]
     (path,) = sorted((ledger.root / "warehouse/publications").glob("*.json"))[-1:]
     record = json.loads(path.read_text())
@@ -64,7 +64,7 @@ def test_a_run_that_is_set_aside_is_named_with_its_dollars(ledger: Ledger) -> No
 
 
 @pytest.mark.parametrize(
-    ("events", "said"),
+    ("events", "message"),
     [
         (
             [event("attempt_started", "02:00:00"), event("attempt_ended", "01:00:00")],
@@ -80,9 +80,9 @@ def test_a_run_that_is_set_aside_is_named_with_its_dollars(ledger: Ledger) -> No
         ),
     ],
 )
-def test_what_ends_before_it_starts(ledger: Ledger, events: list[dict[str, Any]], said: str) -> None:
+def test_what_ends_before_it_starts(ledger: Ledger, events: list[dict[str, Any]], message: str) -> None:
     ledger.record(*events)
-    assert re.search(rf"runs/more\.jsonl {said}.*; fix the times", set_aside(ledger))
+    assert re.search(rf"runs/more\.jsonl {message}.*; fix the times", set_aside(ledger))
 
 
 def test_a_file_that_is_no_gzip_file(ledger: Ledger) -> None:
@@ -101,11 +101,11 @@ def test_a_folder_of_something_else(ledger: Ledger) -> None:
 
 
 def test_one_run_in_two_sources(ledger: Ledger) -> None:
-    """Nobody said that they are one, so there are two, the first has the machine, and the report says so by name."""
+    """Nothing declares that they are one, so there are two, the first has the machine, and a warning names both."""
     ledger.config.write_text(ledger.config.read_text() + '\n[[runs]]\nname = "again"\nlocation = "runs"\n')
-    said = ledger.say("build")
-    assert said.code == 0, said.err
-    answer = ledger.say(
+    result = ledger.run("build")
+    assert result.code == 0, result.err
+    answer = ledger.run(
         "query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost order by 1", "--csv"
     )
     assert answer.out.splitlines()[1:] == [f"good,{COST_OF_THE_RUN}", "good@again,"]
@@ -118,14 +118,14 @@ def test_one_run_in_two_sources(ledger: Ledger) -> None:
 def test_two_runs_that_claim_one_machine_share_it_and_are_named(ledger: Ledger) -> None:
     """Both claim all 8 GPUs for the two billed hours, 110.08: each pays half, and the rest of the bill is untouched."""
     ledger.record(*run_events("other"))
-    said = ledger.say("build")
-    assert said.code == 0, said.err
+    result = ledger.run("build")
+    assert result.code == 0, result.err
     figures = "run_id, cast(effective_cost_usd as varchar)"
-    answer = ledger.say("query", f"select {figures} from mart_run_cost order by 1", "--csv")
+    answer = ledger.run("query", f"select {figures} from mart_run_cost order by 1", "--csv")
     assert answer.out.splitlines()[1:] == ["good,55.0400000000", "other,55.0400000000"]
     # Time that another claims too is on the bill.
     gaps = "select count(*) from detail_claim_gap_monthly where gap_kind = 'claimed_not_billed'"
-    assert ledger.say("query", gaps, "--csv").out.splitlines()[1:] == ["0"]
+    assert ledger.run("query", gaps, "--csv").out.splitlines()[1:] == ["0"]
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
     (check,) = (c for c in record["checks"] if c["check"] == "runs_claim_more_of_a_machine_than_it_has")
     (row,) = check["sample"]
@@ -134,21 +134,21 @@ def test_two_runs_that_claim_one_machine_share_it_and_are_named(ledger: Ledger) 
 
 
 def test_hours_the_bill_does_not_have(ledger: Ledger) -> None:
-    """The node is billed until six; a run says it had four of its GPUs until nine. It costs what is billed."""
+    """The node is billed until six; a run claims that it had four of its GPUs until nine. It costs what is billed."""
     late = run_events("late", resource="i-3", accelerators_used=4)
     late[3:4] = [{**late[3], "resource": "i-3", "at": f"{DAY}09:00:00Z"}]
-    late[4:] = [{**told, "at": f"{DAY}09:00:00Z"} for told in late[4:]]
+    late[4:] = [{**event, "at": f"{DAY}09:00:00Z"} for event in late[4:]]
     ledger.restate(*HOURS, *[instance_hour(f"{DAY}{hour:02d}", "i-3", "p5.48xlarge", "55.04") for hour in range(6)])
     ledger.record(*late)
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0
     figures = "run_id, resource_id, gap_kind, gap_hours, cast(cost_at_stake_usd as varchar)"
-    answer = ledger.say(
+    answer = ledger.run(
         "query", f"select {figures} from detail_claim_gap_monthly order by 1, 2", "--csv"
     ).out.splitlines()[1:]
     assert answer == [
         # 3 h of 4 GPUs, each GPU-hour at 55.04 / 8.
         "late,i-3,claimed_not_billed,12.0,82.5600000000",
-        # Four hours that nobody claims, and six hours of the other four GPUs.
+        # Four hours that no run claims, and six hours of the other four GPUs.
         "no run,i-1,billed_not_claimed,32.0,220.1600000000",
         "no run,i-3,billed_not_claimed,24.0,165.1200000000",
     ]
@@ -158,32 +158,32 @@ def test_hours_the_bill_does_not_have(ledger: Ledger) -> None:
 
 
 def test_a_resource_the_bill_does_not_have(ledger: Ledger) -> None:
-    """Two hours on a node of no bill line, priced like the billed one of its type; on a type nobody billed, unknown."""
+    """Two hours on a node of no bill line, priced like the billed one of its type; of a type not billed, unknown."""
     events = [*run_events("ghost", resource="i-9"), *run_events("stray", resource="i-8", instance_type="g6e.12xlarge")]
-    for told in events:
-        if told["event"] == "resource_left":
-            told["resource"] = {"ghost": "i-9", "stray": "i-8"}[told["run_id"]]
+    for event in events:
+        if event["event"] == "resource_left":
+            event["resource"] = {"ghost": "i-9", "stray": "i-8"}[event["run_id"]]
     ledger.record(*events)
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0
     sql = "select run_id, gap_hours, cast(cost_at_stake_usd as varchar) from detail_claim_gap_monthly"
-    answer = ledger.say("query", f"{sql} where gap_kind = 'claimed_not_billed' order by 1", "--csv")
+    answer = ledger.run("query", f"{sql} where gap_kind = 'claimed_not_billed' order by 1", "--csv")
     assert answer.out.splitlines()[1:] == ["ghost,16.0,110.0800000000", "stray,8.0,"]
 
 
-def test_a_run_on_an_accelerator_that_nobody_has_listed(ledger: Ledger) -> None:
+def test_a_run_on_an_accelerator_that_no_list_has(ledger: Ledger) -> None:
     ledger.record(
         *[
-            {**told, "resource": "i-2"} if "resource" in told else told
-            for told in run_events("new", instance_type="p99.48xlarge")
+            {**event, "resource": "i-2"} if "resource" in event else event
+            for event in run_events("new", instance_type="p99.48xlarge")
         ]
     )
     ledger.restate(*HOURS, *[instance_hour(f"{DAY}{hour:02d}", "i-2", "p5.48xlarge", "55.04") for hour in range(2)])
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
     named = "accelerator_type_missing_from_ref_instance_type"
     (check,) = (c for c in record["checks"] if (c["table"], c["check"]) == ("core/fct_run", named))
     (row,) = check["sample"]
-    # The bill says what the machine was: two hours of a p5 at 55.04.
+    # The bill shows what the machine was: two hours of a p5 at 55.04.
     assert (row["run_id"], row["instance_type"], float(row["effective_cost_usd"])) == ("new", "p99.48xlarge", 110.08)
 
 
@@ -197,7 +197,7 @@ def test_an_evaluation_that_is_no_number(ledger: Ledger) -> None:
             for place, value in enumerate(values)
         ]
     )
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
     (check,) = (c for c in record["checks"] if c["check"] == "run_whose_evaluation_is_no_number")
     (row,) = check["sample"]
@@ -210,12 +210,12 @@ def test_what_is_odd_but_harmless_becomes_a_warning(ledger: Ledger) -> None:
         event("heartbeat", "00:00:00", run_id="good"), event("coffee_break", "00:10:00", run_id="good")
     )
     torn.write_bytes(torn.read_bytes() + b'{"event":"heartbeat","run_')
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
     warnings = [row["warning"] for check in record["checks"] for row in check["sample"] if "warning" in row]
     assert any("more.jsonl ends in the middle of line 3" in warning for warning in warnings)
     assert any("unknown kind 'coffee_break'" in warning for warning in warnings)
-    answer = ledger.say("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")
+    answer = ledger.run("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")
     assert answer.out.splitlines()[1:] == ["good,110.0800000000"]
 
 
@@ -223,6 +223,6 @@ def test_a_hostile_name_stays_within_its_sentence(ledger: Ledger) -> None:
     """A machine of that name is billed twice for one hour, which stops the build."""
     name = "i-two\nlines \x1b[31m" + "r" * 10_000
     ledger.restate(*2 * [instance_hour(f"{DAY}00", name, "p5.48xlarge", "55.04")])
-    said = ledger.refused(1)
-    assert r"two\nlines \x1b[31mrrr" in said
-    assert len(said) < 1000
+    error = ledger.refused(1)
+    assert r"two\nlines \x1b[31mrrr" in error
+    assert len(error) < 1000

@@ -1,4 +1,4 @@
-"""Terms of contracts in the configuration that say too little, or contradict themselves."""
+"""Terms of contracts in the configuration that hold too little, or contradict themselves."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_terms_that_are_none(tmp_path: Path, terms: str, error: str) -> None:
     config.write_text(terms)
     with pytest.raises(UsageError) as refusal:
         load_settings(config)
-    said = str(refusal.value)
-    assert said.startswith(str(config)) and error in said
+    message = str(refusal.value)
+    assert message.startswith(str(config)) and error in message
 
 
 def test_a_period_ends_with_its_last_month(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Bills whose lines do not come to what they charge: told by charge type, and not published."""
+"""Bills whose lines do not come to what they charge: reported by charge type, and not published."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def test_a_month_that_does_not_tie_to_its_bill_is_not_published(ledger: Ledger) 
 
     ledger.restate(*HOURS, {**LINE, "line_item_resource_id": "i-2"})
     ledger.monkeypatch.setattr(command, "_refresh", lambda settings, *_: build_with(settings, spoil))
-    said = ledger.refused(1)
-    assert "mart_invoice_reconciliation_monthly: bill and ledger differ by more than a cent" in said
+    error = ledger.refused(1)
+    assert "mart_invoice_reconciliation_monthly: bill and ledger differ by more than a cent" in error
     # Seven hours at 55.04.
-    assert "billed cost $385.28" in said and "ledger cost $385.26" in said
-    assert "difference $0.02" in said and "by charge category Usage 0.02" in said
+    assert "billed cost $385.28" in error and "ledger cost $385.26" in error
+    assert "difference $0.02" in error and "by charge category Usage 0.02" in error
 
 
 PLAN = {"savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::000011112222:savingsplan/sp-1"}
@@ -65,14 +65,14 @@ LAST_HOUR = instance_hour(f"{MONTH}-31T22", "i-1", "p5.48xlarge", "55.04")
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         pytest.param(
             plan_hour("-50.00"),
             ["left $5.04, right $0.00, difference $5.04", "SavingsPlanCoveredUsage 55.04, SavingsPlanNegation -50.00"],
             id="a negation too small",
         ),
-        # The net column has 10 % off one hour, 5.504; the discount row says 9.
+        # The net column has 10 % off one hour, 5.504; the discount row has 9.
         pytest.param(
             [
                 {**OTHER, "line_item_net_unblended_cost": "49.536"},
@@ -89,12 +89,14 @@ LAST_HOUR = instance_hour(f"{MONTH}-31T22", "i-1", "p5.48xlarge", "55.04")
         ),
     ],
 )
-def test_a_closed_bill_that_does_not_tie_is_told_by_charge_type(ledger: Ledger, lines: list, said: list[str]) -> None:
+def test_a_closed_bill_that_does_not_tie_is_reported_by_charge_type(
+    ledger: Ledger, lines: list, message: list[str]
+) -> None:
     ledger.restate(*HOURS, *lines)
     refused = ledger.refused(1)
     assert "detail_bill_identity_monthly: a closed bill does not tie fails for 1 row, for example " in refused
     assert "payer account 000011112222, billing month 2026-07-01" in refused
-    difference, by_charge_type = said
+    difference, by_charge_type = message
     assert f"{difference}, " in refused and f", by charge type {by_charge_type};" in refused
 
 
@@ -108,9 +110,9 @@ def test_a_closed_bill_that_does_not_tie_is_told_by_charge_type(ledger: Ledger, 
 )
 def test_a_bill_that_is_open_or_in_part_is_not_held_to_tie(ledger: Ledger, lines: list, status: str) -> None:
     ledger.restate(*HOURS, *lines)
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0
     sql = "select status from detail_bill_identity_monthly where identity = 3"
-    assert ledger.say("query", sql, "--csv").out.splitlines()[1:] == [status]
+    assert ledger.run("query", sql, "--csv").out.splitlines()[1:] == [status]
 
 
 def test_a_tolerance_lets_a_bill_through_that_aws_itself_got_wrong(ledger: Ledger) -> None:
@@ -118,6 +120,6 @@ def test_a_tolerance_lets_a_bill_through_that_aws_itself_got_wrong(ledger: Ledge
     assert "does not tie" in ledger.refused(1)
     text = ledger.config.read_text()
     ledger.config.write_text(f"{text}\n[policy]\nidentity_tolerance_usd = 5.04\n")
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0
     sql = "select status, cast(difference_usd as varchar) from detail_bill_identity_monthly where identity = 3"
-    assert ledger.say("query", sql, "--csv").out.splitlines()[1:] == ["holds,5.0400000000"]
+    assert ledger.run("query", sql, "--csv").out.splitlines()[1:] == ["holds,5.0400000000"]

@@ -68,8 +68,8 @@ def test_a_gibibyte_in_a_megabyte_is_refused_in_little_memory(tmp_path: Path) ->
     )
     place = [str(root), str(tmp_path / "raw")]
     done = subprocess.run([sys.executable, "-c", program, *place], capture_output=True, text=True, check=True)
-    said, grown = done.stdout.splitlines()
-    assert said == (
+    message, grown = done.stdout.splitlines()
+    assert message == (
         f"SourceError {root}/20260701-20260801/asm-1/a-1.csv.gz unpacks to more than 200 times its {len(content):,} "
         "bytes; have it delivered again, or raise unpack_ratio of its [[billing]] entry if the bill is that "
         "large."
@@ -90,7 +90,7 @@ def test_the_ratio_is_the_readers_to_choose(tmp_path: Path) -> None:
 
 
 def test_a_small_bill_of_equal_lines_is_none(tmp_path: Path) -> None:
-    """20 MiB of one line pack better than any real bill, and harm nobody."""
+    """20 MiB of one line pack better than any real bill, and do no harm."""
     count = 20 * MIB // len(LINE)
     root = legacy_export(tmp_path, {"a-1.csv.gz": packed(HEADER + LINE * count)})
     (raw,) = stored(root, tmp_path / "raw")
@@ -98,7 +98,7 @@ def test_a_small_bill_of_equal_lines_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         pytest.param(lambda: member(b"\0", 128), "is not a CSV", id="zeros"),
         pytest.param(lambda: packed(HEADER) + member(b"\n", 128), "unpacks to more than", id="empty lines"),
@@ -110,9 +110,9 @@ def test_a_small_bill_of_equal_lines_is_none(tmp_path: Path) -> None:
         pytest.param(lambda: packed(parquet([CUR2_LINE])), "holds another packed file", id="parquet in gzip"),
     ],
 )
-def test_gzip_files_that_are_no_bill(tmp_path: Path, content, says: str) -> None:
-    said = refusal(legacy_export(tmp_path, {"a-1.csv.gz": content()}), tmp_path / "raw")
-    assert said.startswith("ROOT/20260701-20260801/asm-1/a-1.csv.gz") and says in said
+def test_gzip_files_that_are_no_bill(tmp_path: Path, content, message: str) -> None:
+    error = refusal(legacy_export(tmp_path, {"a-1.csv.gz": content()}), tmp_path / "raw")
+    assert error.startswith("ROOT/20260701-20260801/asm-1/a-1.csv.gz") and message in error
 
 
 def zip_of(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
@@ -130,7 +130,7 @@ def with_declared_size(content: bytes, size: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         pytest.param(lambda: zip_of(("a.csv", HEADER + LONG * 1000)), "unpacks to more than 200 times", id="bomb"),
         pytest.param(
@@ -146,12 +146,12 @@ def with_declared_size(content: bytes, size: int) -> bytes:
         pytest.param(lambda: zip_of(("a.csv", HEADER), method=zipfile.ZIP_LZMA), "a way AWS does not use", id="lzma"),
     ],
 )
-def test_zip_files_that_are_no_bill(tmp_path: Path, content, says: str) -> None:
-    said = refusal(legacy_export(tmp_path, {"a-1.zip": content()}), tmp_path / "raw")
-    assert said.startswith("ROOT/20260701-20260801/asm-1/a-1.zip") and says in said
+def test_zip_files_that_are_no_bill(tmp_path: Path, content, message: str) -> None:
+    error = refusal(legacy_export(tmp_path, {"a-1.zip": content()}), tmp_path / "raw")
+    assert error.startswith("ROOT/20260701-20260801/asm-1/a-1.zip") and message in error
 
 
-def said_often(count: int) -> bytes:
+def repeated_often(count: int) -> bytes:
     """One line so many times: Parquet writes a value once, and how often."""
     often = pa.repeat(pa.scalar(0, pa.int32()), count)
     line = {name: pa.DictionaryArray.from_arrays(often, pa.array([value])) for name, value in CUR2_LINE.items()}
@@ -172,14 +172,14 @@ def pages_of_one_letter(mib: int) -> bytes:
     "content",
     [
         # Twelve columns of ten million values: 120 MB at a byte a value, in a few KB.
-        pytest.param(lambda: said_often(10_000_000), id="a line said ten million times"),
+        pytest.param(lambda: repeated_often(10_000_000), id="a line repeated ten million times"),
         pytest.param(lambda: pages_of_one_letter(100), id="pages of one letter"),
     ],
 )
 def test_parquet_files_that_are_no_bill(tmp_path: Path, content) -> None:
-    said = refusal(cur2_export(tmp_path, {"a-1.snappy.parquet": content()}), tmp_path / "raw")
+    error = refusal(cur2_export(tmp_path, {"a-1.snappy.parquet": content()}), tmp_path / "raw")
     where = "ROOT/data/BILLING_PERIOD=2026-07/20260801T000000Z-exec-1/a-1.snappy.parquet"
-    assert said.startswith(f"{where} unpacks to more than ")
+    assert error.startswith(f"{where} unpacks to more than ")
 
 
 def test_a_bomb_leaves_the_last_publication_as_it_was(ledger: Ledger) -> None:

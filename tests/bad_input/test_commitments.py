@@ -1,4 +1,4 @@
-"""Commitments whose bill is odd, incomplete or wrong: each is told by name, and no figure is clamped."""
+"""Commitments whose bill is odd, incomplete or wrong: each is reported by name, and no figure is clamped."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_more_used_than_there_is_is_a_data_error_with_a_name() -> None:
     check = contract["warn"]["rows"]["negative_unused_commitment"].replace("{batch}", MONTHLY)
     with Lab({MONTH: bill}, {}) as made:
         found = made.ask(f"select unused_cost_usd, utilization_ratio from {MONTHLY} order by 1", MONTHLY)
-        named = made.ask(f"select commitment_id from ({check}) as told", MONTHLY)
+        named = made.ask(f"select commitment_id from ({check}) as failing", MONTHLY)
     assert found == [(Decimal("-5"), Decimal("1.125")), (Decimal("0"), Decimal("1"))]
     assert named == [(PLAN + "sp-1",)]
 
@@ -153,7 +153,7 @@ def test_fees_for_hours_to_come_are_not_committed_yet() -> None:
     ]
 
 
-def test_use_without_a_fee_on_any_bill_is_told() -> None:
+def test_use_without_a_fee_on_any_bill_is_reported() -> None:
     """The plan is another account's: what it covered is known, what it costs is not."""
     sql = f"select used_cost_usd, commitment_cost_usd, utilization_ratio, lost_savings_reason from {MONTHLY}"
     assert answer([covered(hour(10), "55.04", "30.00")], sql) == [
@@ -179,7 +179,7 @@ def test_a_reservation_without_costs_is_listed_and_has_no_rate() -> None:
 
 @pytest.mark.parametrize("usage", ["SpotUsage", "BoxUsage"])
 def test_spot_and_blocks_are_in_no_denominator(usage: str) -> None:
-    """An hour of either beside the golden hour's: coverage stays 55.04 of 110.08."""
+    """An hour of either next to the golden hour's: coverage stays 55.04 of 110.08."""
     outside = machine(hour(10), "20.00", line_item_usage_type=f"USW2-{usage}:p5.48xlarge", line_item_resource_id="i-0c")
     outside |= {"pricing_term": "Spot"} if usage == "SpotUsage" else {"line_item_operation": "RunInstances:CB"}
     bill = [
@@ -196,7 +196,7 @@ def test_spot_and_blocks_are_in_no_denominator(usage: str) -> None:
 
 
 def test_currencies_are_never_added() -> None:
-    """The same hour billed in euros stands beside it."""
+    """The same hour billed in euros stands next to it."""
     bill = [fee(hour(10), "40.00", "30.00"), fee(hour(10), "7.00", "7.00", line_item_currency_code="EUR")]
     sql = f"select billing_currency, commitment_cost_usd from {MONTHLY} order by 1"
     assert answer(bill, sql) == [("EUR", Decimal("7")), ("USD", Decimal("40"))]

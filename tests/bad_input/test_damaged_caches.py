@@ -23,7 +23,7 @@ def kept(ledger: Ledger, pattern: str) -> list[Path]:
 
 
 def costs_what_it_did(ledger: Ledger) -> None:
-    assert ledger.say("query", COST, "--csv").out.splitlines()[1:] == [COST_OF_THE_RUN]
+    assert ledger.run("query", COST, "--csv").out.splitlines()[1:] == [COST_OF_THE_RUN]
 
 
 @pytest.mark.parametrize("junk", JUNK)
@@ -33,11 +33,11 @@ def test_a_damaged_record_is_as_good_as_none(ledger: Ledger, pattern: str, junk:
     for file in kept(ledger, pattern):
         file.write_bytes(junk.encode("latin-1"))
     ledger.record({"event": "run_started", "run_id": "other", "at": "2026-07-02T00:00:00Z"})
-    assert ledger.say("explain", "run", "good").code == 0
-    built = ledger.say("build")
+    assert ledger.run("explain", "run", "good").code == 0
+    built = ledger.run("build")
     assert built.code == 0, built.err
     costs_what_it_did(ledger)
-    assert ledger.say("build").out.startswith("Nothing changed")
+    assert ledger.run("build").out.startswith("Nothing changed")
 
 
 def cut(file: Path) -> None:
@@ -48,25 +48,25 @@ def cut(file: Path) -> None:
 def test_stored_lines_that_are_lost_are_fetched_again(ledger: Ledger, damage: Callable[[Path], None]) -> None:
     for file in kept(ledger, "raw/*/*/*/*.parquet"):
         damage(file)
-    assert ledger.say("explain", "run", "good").code == 0
+    assert ledger.run("explain", "run", "good").code == 0
     for file in kept(ledger, "raw/*/*/*/*.parquet"):
         damage(file)
     ledger.record({"event": "run_started", "run_id": "other", "at": "2026-07-02T00:00:00Z"})
-    built = ledger.say("build")
+    built = ledger.run("build")
     assert built.code == 0, built.err
     costs_what_it_did(ledger)
 
 
 def test_stored_lines_that_were_overwritten_are_named(ledger: Ledger) -> None:
-    """As many bytes as before: only reading finds it, and the sentence says what to remove."""
+    """As many bytes as before: only reading finds it, and the sentence names what to remove."""
     (file,) = kept(ledger, "raw/*/*/*/*.parquet")
     file.write_bytes(b"\x5a" * file.stat().st_size)
-    failed = ledger.say("explain", "run", "good")
+    failed = ledger.run("explain", "run", "good")
     assert failed.code == 3 and failed.error.startswith(f"{file} is damaged (")
     folder = re.search(r"remove its folder (\S+) ", failed.error)
     assert folder
     shutil.rmtree(folder[1])
-    assert ledger.say("explain", "run", "good").code == 0
+    assert ledger.run("explain", "run", "good").code == 0
 
 
 @pytest.mark.parametrize("pattern", ["raw/*/*/*/*.parquet", "raw/*/*/*/delivery.json"])
@@ -89,5 +89,5 @@ def test_half_written_and_odd_things_in_the_raw_store_are_no_delivery(ledger: Le
     (month / ".4b759d95.1.tmp").mkdir()
     (month.parent / "notes.txt").write_text("mine")
     ledger.restate(*HOURS[:5])
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0
     costs_what_it_did(ledger)

@@ -53,17 +53,17 @@ def newest(ledger: Ledger) -> Path:
 @pytest.mark.parametrize("damage", [Path.unlink, cut, empty])
 def test_a_lost_or_cut_file_is_made_again(ledger: Ledger, damage: Callable[[Path], None], key: str) -> None:
     # The copied sources lie elsewhere, which is a change.
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0
     file = part(ledger, key)
     before = file.read_bytes(), newest(ledger).read_bytes()
     damage(file)
-    built = ledger.say("build")
+    built = ledger.run("build")
     assert built.code == 0, built.err
     assert f"Publication 2: {file} is missing or truncated; it is rebuilt." in built.err
     # The same input gives the same file, so the publication stands as it was.
     assert (file.read_bytes(), newest(ledger).read_bytes()) == before
-    assert json.loads(ledger.say("query", SUM, "--json").out) == [{"usd": COST_OF_THE_RUN}]
-    assert ledger.say("build").out == "Nothing changed since publication 2; nothing was done.\n"
+    assert json.loads(ledger.run("query", SUM, "--json").out) == [{"usd": COST_OF_THE_RUN}]
+    assert ledger.run("build").out == "Nothing changed since publication 2; nothing was done.\n"
 
 
 @pytest.mark.parametrize("key", ["marts/mart_run_cost", "core/fct_ledger_piece", "core/fct_restatement"])
@@ -71,9 +71,9 @@ def test_a_lost_file_does_not_stop_a_month_that_changed(ledger: Ledger, key: str
     part(ledger, key).unlink()
     # The run's two hours of six at another rate: 2 x 50.00.
     ledger.restate(*({**line, "line_item_unblended_cost": "50.00"} for line in HOURS))
-    assert ledger.say("build").code == 0
-    assert json.loads(ledger.say("query", SUM, "--json").out) == [{"usd": "100.0000000000"}]
-    assert ledger.say("check").code == 0
+    assert ledger.run("build").code == 0
+    assert json.loads(ledger.run("query", SUM, "--json").out) == [{"usd": "100.0000000000"}]
+    assert ledger.run("check").code == 0
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_whoever_reads_a_damaged_file_names_it(
 ) -> None:
     file = part(ledger)
     damage(file)
-    failed = ledger.say(*command)
+    failed = ledger.run(*command)
     assert (failed.code, failed.out) == (3, "")
     assert re.fullmatch(
         rf"{re.escape(str(file))} is (missing|damaged \(.*\)); .*run `trainledger build`.*", failed.error
@@ -105,13 +105,13 @@ def test_a_build_over_an_overwritten_file_names_it_and_makes_it_again_once_it_is
     overwrite(file)
     # The run's two hours stay as they were.
     ledger.restate(*HOURS[:5])
-    failed = ledger.say("build")
+    failed = ledger.run("build")
     assert failed.code == code
     assert failed.error.startswith(f"{file} {words}")
     assert newest(ledger).name == "000001.json"
     file.unlink()
-    assert ledger.say("build").code == 0
-    assert json.loads(ledger.say("query", SUM, "--json").out) == [{"usd": COST_OF_THE_RUN}]
+    assert ledger.run("build").code == 0
+    assert json.loads(ledger.run("query", SUM, "--json").out) == [{"usd": COST_OF_THE_RUN}]
 
 
 def test_nothing_is_published_over_a_mart_that_cannot_be_copied(ledger: Ledger) -> None:
@@ -130,16 +130,16 @@ def test_nothing_is_published_over_a_mart_that_cannot_be_copied(ledger: Ledger) 
     assert (newest(ledger).name, copied(ledger.root / "warehouse")) == before
     # The next build makes it anew and publishes.
     spoiled[0].unlink()
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0
     assert newest(ledger).name == "000002.json"
     assert copied(ledger.root / "warehouse") == (COST_OF_THE_RUN, COST_OF_THE_RUN)
 
 
 def test_a_mart_with_other_numbers_does_not_pass_the_check(ledger: Ledger) -> None:
     file = part(ledger)
-    told = pl.read_parquet(file)
-    told.with_columns(pl.col("^.*cost_usd$") * 2).cast(dict(told.schema)).write_parquet(file)
-    failed = ledger.say("check")
+    rows = pl.read_parquet(file)
+    rows.with_columns(pl.col("^.*cost_usd$") * 2).cast(dict(rows.schema)).write_parquet(file)
+    failed = ledger.run("check")
     assert failed.code == 1
     assert failed.error == (
         f"{file} of publication 1 changed after publishing; remove it and run `trainledger build`, "
@@ -150,11 +150,11 @@ def test_a_mart_with_other_numbers_does_not_pass_the_check(ledger: Ledger) -> No
 @pytest.mark.parametrize("name", ["zzz.json", "backup.json", "000001 (copy).json"])
 def test_what_else_lies_among_the_publications_is_passed_over(ledger: Ledger, name: str) -> None:
     (ledger.root / "warehouse/publications" / name).write_text("{}")
-    assert json.loads(ledger.say("query", SUM, "--json").out) == [{"usd": COST_OF_THE_RUN}]
+    assert json.loads(ledger.run("query", SUM, "--json").out) == [{"usd": COST_OF_THE_RUN}]
     ledger.restate(*HOURS[:5])
-    assert ledger.say("build").code == 0
-    assert ledger.say("doctor").code == 0
-    assert "number 2 of" in ledger.say("doctor").out
+    assert ledger.run("build").code == 0
+    assert ledger.run("doctor").code == 0
+    assert "number 2 of" in ledger.run("doctor").out
 
 
 def test_a_folder_where_the_copy_belongs_stops_no_publication(ledger: Ledger) -> None:
@@ -162,10 +162,10 @@ def test_a_folder_where_the_copy_belongs_stops_no_publication(ledger: Ledger) ->
     place.unlink()
     place.mkdir()
     ledger.restate(*HOURS[:5])
-    built = ledger.say("build")
+    built = ledger.run("build")
     assert built.code == 0
     assert f"{place}, the copy for BI tools, is not of publication 2 (" in built.err
     assert newest(ledger).name == "000002.json"
     shutil.rmtree(place)
-    assert ledger.say("build").code == 0
+    assert ledger.run("build").code == 0
     assert place.is_file()

@@ -14,8 +14,8 @@ SEVENTH = instance_hour(f"{MONTH}-01T06", "i-1", "p5.48xlarge", "55.04")
 
 def warned(ledger: Ledger, check: str) -> list[dict[str, Any]]:
     """The rows of a check of fct_restatement in the newest publication, after a build."""
-    said = ledger.say("build")
-    assert said.code == 0, said.err
+    result = ledger.run("build")
+    assert result.code == 0, result.err
     (path,) = sorted((ledger.root / "warehouse/publications").glob("*.json"))[-1:]
     checks = [c for c in json.loads(path.read_text())["checks"] if c["table"] == "core/fct_restatement"]
     (found,) = (c for c in checks if c["check"] == check)
@@ -33,7 +33,7 @@ def test_a_delivery_rolled_back_to_an_earlier_one(ledger: Ledger) -> None:
     assert (row["delivery_id"], row["replaced_delivery_id"]) == ("first", "second")
     assert float(row["moved_billed_cost_usd"]) == -55.04
     figures = "delivery_no, delivery_id, cast(billed_cost_usd as varchar)"
-    answer = ledger.say("query", f"select {figures} from mart_restatement where delivery_no > 1 order by 1", "--csv")
+    answer = ledger.run("query", f"select {figures} from mart_restatement where delivery_no > 1 order by 1", "--csv")
     assert answer.out.splitlines()[1:] == ["2,second,385.2800000000", "3,first,330.2400000000"]
     # The next delivery goes on from there.
     assert deliver("third", SEVENTH) == []

@@ -50,11 +50,11 @@ def lines() -> list[dict[str, str]]:
     for number, name in enumerate(HOSTILE):
         tags = json.dumps({"user_run_id": name, "user_owner": name, "user_team": name})
         for resource, rate, more in (
-            (f"i-said-{number}", "7", {}),
+            (f"i-hostile-{number}", "7", {}),
             (f"i-tagged-{number}", "5", {"resource_tags": tags}),
         ):
             found.append(instance_hour(f"{MONTH}-01T00", resource, "p5.48xlarge", rate, **more))
-        unknown = json.dumps({"user_run_id": f"{name} nobody recorded", "user_owner": name})
+        unknown = json.dumps({"user_run_id": f"{name} unrecorded", "user_owner": name})
         found.append(instance_hour(f"{MONTH}-01T00", f"i-lost-{number}", "p5.48xlarge", "3", resource_tags=unknown))
     return found
 
@@ -64,7 +64,7 @@ def events() -> list[dict[str, object]]:
     for number, name in enumerate(HOSTILE):
         texts = dict.fromkeys(("model", "dataset", "precision", "team", "owner", "experiment"), name)
         common = {"run_id": name, "attempt": 1}
-        node = {**common, "resource": f"i-said-{number}"}
+        node = {**common, "resource": f"i-hostile-{number}"}
         found += [
             {"event": "run_started", "run_id": name, "at": START, **texts},
             {"event": "attempt_started", **common, "at": START},
@@ -116,21 +116,21 @@ def test_every_run_has_its_name_and_its_cost(ledger: Ledger) -> None:
         ("--csv", lambda text: list(csv.DictReader(io.StringIO(text, newline="")))),
         ("--json", json.loads),
     ):
-        rows = read(ledger.say("query", COSTS, form).out)
+        rows = read(ledger.run("query", COSTS, form).out)
         # A spreadsheet would take a name that begins so for a formula.
-        told = [f"'{name}" if form == "--csv" and name[0] in "=+-@\t\r\n" else name for name in HOSTILE]
-        assert {row["run_id"]: Decimal(row["effective_cost_usd"]) for row in rows} == dict.fromkeys(told, Decimal(12))
+        names = [f"'{name}" if form == "--csv" and name[0] in "=+-@\t\r\n" else name for name in HOSTILE]
+        assert {row["run_id"]: Decimal(row["effective_cost_usd"]) for row in rows} == dict.fromkeys(names, Decimal(12))
 
 
 def test_tags_are_what_they_are(ledger: Ledger) -> None:
     sql = "select run_id, owner, effective_cost_usd from detail_provisional_run"
-    rows = json.loads(ledger.say("query", sql, "--json").out)
-    assert {row["run_id"]: row["owner"] for row in rows} == {f"{name} nobody recorded": name for name in HOSTILE}
+    rows = json.loads(ledger.run("query", sql, "--json").out)
+    assert {row["run_id"]: row["owner"] for row in rows} == {f"{name} unrecorded": name for name in HOSTILE}
     assert {Decimal(row["effective_cost_usd"]) for row in rows} == {Decimal(3)}
 
 
 def test_a_terminal_sees_no_control_characters(ledger: Ledger) -> None:
-    shown = ledger.say("query", COSTS).out
+    shown = ledger.run("query", COSTS).out
     assert [c for c in shown if not c.isprintable() and c != "\n"] == []
     assert "\\x1b[31mnot red" in shown and "[bold red]not markup[/]" in shown
     # One line a run, and the four of the frame.
@@ -139,7 +139,7 @@ def test_a_terminal_sees_no_control_characters(ledger: Ledger) -> None:
 
 def test_the_report_escapes_what_it_shows(ledger: Ledger) -> None:
     out = ledger.root / "the report's <page>.html"
-    assert ledger.say("report", "--out", str(out)).code == 0
+    assert ledger.run("report", "--out", str(out)).code == 0
     page = out.read_text(encoding="utf-8")
     assert "<script>alert(1)</script>" not in page
     assert "alert(1)" in page
@@ -167,7 +167,7 @@ class Scripts(HTMLParser):
 @pytest.mark.slow
 def test_no_page_runs_what_it_shows(ledger: Ledger) -> None:
     out = ledger.root / "pages"
-    assert ledger.say("dashboard", "--export", str(out)).code == 0
+    assert ledger.run("dashboard", "--export", str(out)).code == 0
     pages = [path.read_text(encoding="utf-8") for path in out.rglob("*.html")]
     assert len(pages) > len(HOSTILE) and any("alert(1)" in page for page in pages)
     assert [code for page in pages for code in Scripts(page).found if "alert" in code or "evil" in code] == []
@@ -177,7 +177,7 @@ def test_no_page_runs_what_it_shows(ledger: Ledger) -> None:
 
 def test_the_report_is_printed_with_every_name(ledger: Ledger) -> None:
     out = ledger.root / "report.pdf"
-    printed = ledger.say("report", "--pdf", str(out))
+    printed = ledger.run("report", "--pdf", str(out))
     assert printed.code == 0, printed.err
     assert out.read_bytes().startswith(b"%PDF-")
 
@@ -188,7 +188,7 @@ def test_messages_carry_names_as_text(ledger: Ledger) -> None:
         ledger.monkeypatch.setenv("TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL", webhook.url)
         mail = {"host": "127.0.0.1", "port": mailbox.port, "security": "none", "sender": "t@acme.dev"}
         ledger.monkeypatch.setenv("TRAINLEDGER_NOTIFY__MAIL", json.dumps(mail | {"recipients": ["a@acme.dev"]}))
-        sent = ledger.say("notify")
+        sent = ledger.run("notify")
     assert sent.code == 0, sent.err
     assert [c for c in sent.out + sent.err if not c.isprintable() and c != "\n"] == []
     slack = "".join(json.loads(body)["text"] for _, _, body in webhook.posts)
@@ -200,4 +200,4 @@ def test_messages_carry_names_as_text(ledger: Ledger) -> None:
 
 
 def test_building_again_is_no_work(ledger: Ledger) -> None:
-    assert "Nothing changed since publication 1; nothing was done." in ledger.say("build").out
+    assert "Nothing changed since publication 1; nothing was done." in ledger.run("build").out

@@ -60,7 +60,7 @@ def sacct(end: str = "2026-07-01T11:00:00", nodes: str = "n1", tres: str = "") -
 
 
 @pytest.mark.parametrize(
-    ("kind", "file", "content", "said"),
+    ("kind", "file", "content", "message"),
     [
         ("wandb", "r.jsonl", wandb(history=[{"_timestamp": 1e17, "loss": 1}]), "mine: run a .*1e.17 is not a time"),
         ("wandb", "r.jsonl", wandb(history=[{"_timestamp": 1, "epoch": 1e12}]), "mine: run a .*reports epoch 1e.12"),
@@ -96,13 +96,15 @@ def sacct(end: str = "2026-07-01T11:00:00", nodes: str = "n1", tres: str = "") -
         ("ray", "a.json", [RAY | {"metadata": {DECLARED: ["a"]}}], "Ray job r has an id that is not text; fix it"),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, kind: str, file: str, content: Any, said: str) -> None:
-    with pytest.raises(SourceError, match=said):
+def test_what_cannot_be_read_is_refused_by_name(
+    tmp_path: Path, kind: str, file: str, content: Any, message: str
+) -> None:
+    with pytest.raises(SourceError, match=message):
         read(tmp_path, kind, file, content)
 
 
 @pytest.mark.parametrize(
-    ("kind", "file", "content", "said"),
+    ("kind", "file", "content", "message"),
     [
         ("slurm", "a.txt", sacct(nodes="n[1-999999999]"), "NodeList 'n[1-999999999]' names 999,999,999 nodes where"),
         ("slurm", "a.txt", sacct(nodes="n[1-300]m[1-400]"), "names 120,000 nodes where the job has at most 100,000;"),
@@ -133,10 +135,12 @@ def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, kind: str, file:
         ),
     ],
 )
-def test_what_cannot_be_is_told_and_read_as_unknown(tmp_path: Path, kind: str, file: str, content: Any, said: str):
+def test_what_cannot_be_is_reported_and_read_as_unknown(
+    tmp_path: Path, kind: str, file: str, content: Any, message: str
+):
     found = read(tmp_path, kind, file, content)
-    assert [warning for warning in found.warnings if said in warning] != []
-    # No column holds what was told: the figure is unknown, not another one.
+    assert [warning for warning in found.warnings if message in warning] != []
+    # No column holds what was recorded: the figure is unknown, not another one.
     for table, opens, closes in (
         ("tracker_attempt", "started_at", "ended_at"),
         ("tracker_resource", "joined_at", "left_at"),

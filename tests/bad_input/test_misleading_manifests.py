@@ -59,8 +59,8 @@ def test_a_path_that_leads_out_is_refused_in_a_folder(tmp_path: Path, way: str) 
     root = cur2_export(tmp_path, FILES)
     (tmp_path / "secret.csv.gz").write_bytes(FILES["ml-cur2-00001.csv.gz"])
     manifest = named(root, f"{OURS}/{way}")
-    said = refusal(root, tmp_path / "raw")
-    assert said.startswith(f"{manifest} names {OURS}/{way}, which is not a plain path; nothing outside {root} is read")
+    error = refusal(root, tmp_path / "raw")
+    assert error.startswith(f"{manifest} names {OURS}/{way}, which is not a plain path; nothing outside {root} is read")
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ def respell(endpoint: str, **changes: object) -> None:
 def test_a_path_that_leads_out_is_refused_in_a_bucket(tmp_path: Path, bucket: str) -> None:
     for way in (WAYS_OUT[1], WAYS_OUT[4], WAYS_OUT[8]):
         respell(bucket, dataFiles=[f"{OURS}/{way}"])
-        said = refusal(OURS, tmp_path / "raw", endpoint_url=bucket)
-        assert f"names {OURS}/{way}, which is not a plain path; nothing outside" in said
+        error = refusal(OURS, tmp_path / "raw", endpoint_url=bucket)
+        assert f"names {OURS}/{way}, which is not a plain path; nothing outside" in error
 
 
 def test_another_export_or_bucket_is_refused(tmp_path: Path, bucket: str) -> None:
@@ -100,8 +100,8 @@ def test_another_export_or_bucket_is_refused(tmp_path: Path, bucket: str) -> Non
     }
     for name, why in ways_out.items():
         respell(bucket, dataFiles=[name])
-        said = refusal(OURS, tmp_path / "raw", endpoint_url=bucket)
-        assert f"names {name}, {why}; nothing outside {OURS} is read" in said
+        error = refusal(OURS, tmp_path / "raw", endpoint_url=bucket)
+        assert f"names {name}, {why}; nothing outside {OURS} is read" in error
 
 
 def test_the_folder_above_lets_no_export_into_another(tmp_path: Path, bucket: str) -> None:
@@ -109,8 +109,8 @@ def test_the_folder_above_lets_no_export_into_another(tmp_path: Path, bucket: st
     name = f"s3://example-billing/cur2/other/{PLACE}/ml-cur2-00001.csv.gz"
     open_store("s3://example-billing", endpoint_url=bucket).write(name.removeprefix("s3://example-billing/"), b"bill")
     respell(bucket, dataFiles=[name])
-    said = refusal("s3://example-billing/cur2", tmp_path / "raw", endpoint_url=bucket)
-    assert f"names {name}, which is not below it" in said
+    error = refusal("s3://example-billing/cur2", tmp_path / "raw", endpoint_url=bucket)
+    assert f"names {name}, which is not below it" in error
 
 
 @pytest.mark.parametrize("of_folder", [False, True])
@@ -146,28 +146,28 @@ def test_a_file_of_two_months_manifests_is_refused(tmp_path: Path) -> None:
     root = cur2_export(tmp_path, FILES)
     june, july = (root / f"metadata/BILLING_PERIOD={month}/ml-cur2-Manifest.json" for month in ("2026-06", MONTH))
     named(root, *json.loads(june.read_text())["dataFiles"])
-    said = refusal(root, tmp_path / "raw")
-    assert f"{july} names data/BILLING_PERIOD=2026-06/" in said and f"and so does {june}" in said
+    error = refusal(root, tmp_path / "raw")
+    assert f"{july} names data/BILLING_PERIOD=2026-06/" in error and f"and so does {june}" in error
 
 
 def test_two_spellings_of_a_months_folder_are_refused(tmp_path: Path) -> None:
-    """Each delivers the whole of July; which of them is the bill, nothing tells."""
+    """Each delivers the whole of July; nothing shows which of them is the bill."""
     root = cur2_export(tmp_path, FILES)
     (first,) = root.glob("metadata/*/*.json")
     second = root / f"metadata/billing_period={MONTH}" / first.name
     second.parent.mkdir()
     second.write_text(first.read_text())
-    said = refusal(root, tmp_path / "raw")
-    assert said.startswith(f"{first} and {second} both deliver {MONTH}; keep the one of the export as it is now")
+    error = refusal(root, tmp_path / "raw")
+    assert error.startswith(f"{first} and {second} both deliver {MONTH}; keep the one of the export as it is now")
 
 
 def test_two_legacy_periods_in_one_month_are_refused(tmp_path: Path) -> None:
     files = {"a-1.csv.gz": packed(csv_text([LEGACY_LINE]))}
     legacy_export(tmp_path, files, month="20260715-20260801", assembly="asm-2")
     root = legacy_export(tmp_path, files)
-    said = refusal(root, tmp_path / "raw")
+    error = refusal(root, tmp_path / "raw")
     whole, part = (root / f"{period}-20260801/ml-cur-Manifest.json" for period in ("20260701", "20260715"))
-    assert said.startswith(f"{whole} and {part} both deliver {MONTH};")
+    assert error.startswith(f"{whole} and {part} both deliver {MONTH};")
 
 
 @pytest.mark.parametrize("level", [6, 1])
@@ -177,8 +177,8 @@ def test_a_copy_of_a_file_under_another_name_is_refused(tmp_path: Path, level: i
     copies = {"a-1.csv.gz": packed(content), "a-2.csv.gz": gzip.compress(content, compresslevel=level, mtime=7)}
     root = cur2_export(tmp_path, copies)
     folder = root / PLACE / "20260801T000000Z-exec-1"
-    said = refusal(root, tmp_path / "raw")
-    assert said.startswith(f"{folder}/a-2.csv.gz has the same content as {folder}/a-1.csv.gz; their lines would count")
+    error = refusal(root, tmp_path / "raw")
+    assert error.startswith(f"{folder}/a-2.csv.gz has the same content as {folder}/a-1.csv.gz; their lines would count")
 
 
 def test_empty_parts_are_no_copies(tmp_path: Path) -> None:
@@ -192,8 +192,8 @@ def test_a_manifest_of_gigabytes_is_not_even_read(tmp_path: Path) -> None:
     root = cur2_export(tmp_path, FILES)
     (path,) = root.glob("metadata/*/*.json")
     os.truncate(path, 4 << 30)
-    said = refusal(root, tmp_path / "raw")
-    assert said.startswith(f"{path} has 4,294,967,296 bytes, a manifest at most 67,108,864;")
+    error = refusal(root, tmp_path / "raw")
+    assert error.startswith(f"{path} has 4,294,967,296 bytes, a manifest at most 67,108,864;")
 
 
 @pytest.mark.parametrize("text", ["[" * 500_000, '{"a":' * 100_000, f'{{"executionId": {"9" * 5000}}}'])
@@ -201,8 +201,8 @@ def test_json_that_only_breaks_its_reader_is_refused(tmp_path: Path, text: str) 
     root = cur2_export(tmp_path, FILES)
     (path,) = root.glob("metadata/*/*.json")
     path.write_text(text)
-    said = "is not JSON (a number has" if "9" in text else "is nested more than 100 levels deep;"
-    assert refusal(root, tmp_path / "raw").startswith(f"{path} {said}")
+    message = "is not JSON (a number has" if "9" in text else "is nested more than 100 levels deep;"
+    assert refusal(root, tmp_path / "raw").startswith(f"{path} {message}")
 
 
 def test_a_manifest_of_very_many_names_takes_no_time_to_refuse(tmp_path: Path) -> None:
@@ -215,9 +215,9 @@ def test_a_manifest_of_very_many_names_takes_no_time_to_refuse(tmp_path: Path) -
 def test_a_copy_under_another_name_keeps_to_itself(tmp_path: Path) -> None:
     """A copied export keeps its layout, not its bucket: what is read lies below the folder, by the same path."""
     root = cur2_export(tmp_path, FILES)
-    beside = tmp_path / PLACE / "ml-cur2-00001.csv.gz"
-    beside.parent.mkdir(parents=True)
-    beside.write_bytes(b"not to be read")
+    other = tmp_path / PLACE / "ml-cur2-00001.csv.gz"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(b"not to be read")
     named(root, f"s3://elsewhere/Prefix/ml-cur2/{PLACE}/20260801T000000Z-exec-1/ml-cur2-00001.csv.gz")
     (found,) = exports.list_deliveries(source(root), tmp_path / "raw")
     assert [item.key for item in found.objects] == [f"{PLACE}/20260801T000000Z-exec-1/ml-cur2-00001.csv.gz"]
@@ -237,7 +237,7 @@ def test_a_misleading_manifest_leaves_the_last_publication_as_it_was(ledger: Led
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"columns": 5}, "has `columns` that are not a list of columns"),
         ({"columns": "bill_payer_account_id"}, "has `columns` that are not a list of columns"),
@@ -255,22 +255,22 @@ def test_a_misleading_manifest_leaves_the_last_publication_as_it_was(ledger: Led
         ),
     ],
 )
-def test_what_aws_would_not_write_is_refused(tmp_path: Path, changes: dict[str, object], said: str) -> None:
+def test_what_aws_would_not_write_is_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:
     root = cur2_export(tmp_path, FILES)
     (path,) = root.glob("metadata/*/*.json")
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    assert refusal(root, tmp_path / "raw") == f"{path} {said}; fetch it from the export again."
+    assert refusal(root, tmp_path / "raw") == f"{path} {message}; fetch it from the export again."
 
 
 @pytest.mark.parametrize("month", ["2026-13", "2026-00", "0000-01"])
 def test_a_folder_of_no_month_is_refused(tmp_path: Path, month: str) -> None:
     root = cur2_export(tmp_path, FILES, month=month)
-    said = refusal(root, tmp_path / "raw")
-    assert f"BILLING_PERIOD={month}/ml-cur2-Manifest.json is in the folder of {month}, which is not a month;" in said
+    error = refusal(root, tmp_path / "raw")
+    assert f"BILLING_PERIOD={month}/ml-cur2-Manifest.json is in the folder of {month}, which is not a month;" in error
 
 
 @pytest.mark.parametrize("tags", ['{"run_id": "\\ud800"}', '{"\\udfff": "x"}'])
-def test_half_a_sign_in_a_tag_is_read_as_missing_and_told(tmp_path: Path, tags: str) -> None:
+def test_half_a_sign_in_a_tag_is_read_as_missing_and_reported(tmp_path: Path, tags: str) -> None:
     """JSON can escape half of a sign of two parts, which is no text; the line's cost stays."""
     lines = [{**CUR2_LINE, "resource_tags": tags}]
     (raw,) = stored(cur2_export(tmp_path, {"a.csv.gz": packed(csv_text(lines))}), tmp_path / "raw")

@@ -1,4 +1,4 @@
-"""A bill line that a file holds twice: told by file and row with its dollars; a whole file twice is refused."""
+"""A bill line that a file holds twice: reported by file and row with its dollars; a whole file twice is refused."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def warnings(root: Path, form: str, lines: list[dict[str, str]]) -> list[str]:
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_line_that_stands_twice_is_told(tmp_path: Path, form: str) -> None:
+def test_a_line_that_stands_twice_is_reported(tmp_path: Path, form: str) -> None:
     """The second and third line come again: 5.50 + 1.25 = 6.75 more than once."""
-    (told,) = warnings(tmp_path, form, [*LINES, *LINES[1:]])
-    assert "/a." in told
+    (warning,) = warnings(tmp_path, form, [*LINES, *LINES[1:]])
+    assert "/a." in warning
     # A csv's header is its row 1.
     first, other = (5, 3) if form == "csv" else (4, 2)
-    assert told.endswith(
+    assert warning.endswith(
         f": 2 lines repeat another line in every value and in its id (first row {first}, as row {other}) and bill 6.75 "
         "more than once; have the file delivered again."
     )
@@ -52,9 +52,9 @@ def test_a_file_that_holds_all_its_lines_twice_is_refused(tmp_path: Path, form: 
     """7.00 + 5.50 + 1.25 = 13.75."""
     with pytest.raises(SourceError) as raised:
         warnings(tmp_path, form, [*LINES, *LINES])
-    said = str(raised.value)
-    assert ": all its 6 lines repeat another line in every value" in said
-    assert said.endswith("and bill 13.75 twice; have the file delivered again.")
+    error = str(raised.value)
+    assert ": all its 6 lines repeat another line in every value" in error
+    assert error.endswith("and bill 13.75 twice; have the file delivered again.")
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -90,7 +90,7 @@ def test_executors_find_what_one_machine_finds_in_several_files(tmp_path: Path, 
 
 @pytest.mark.parametrize("most_at_once", [2, 1 << 24])
 @pytest.mark.parametrize("form", ["csv.gz", "parquet"])
-def test_lines_that_stand_in_two_files_of_a_delivery_are_told(
+def test_lines_that_stand_in_two_files_of_a_delivery_are_reported(
     tmp_path: Path, form: str, most_at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second file has the last two of the first once more, 5.50 + 1.25 = 6.75, and one of its own."""
@@ -98,13 +98,15 @@ def test_lines_that_stand_in_two_files_of_a_delivery_are_told(
     pack = {"csv.gz": lambda lines: packed(csv_text(lines)), "parquet": parquet}[form]
     both = {f"a.{form}": pack(LINES), f"b.{form}": pack([line(4, "2.00"), *LINES[1:]])}
     (raw,) = stored(cur2_export(tmp_path, both), tmp_path / "raw")
-    (told,) = raw.warnings
+    (warning,) = raw.warnings
     assert not [*raw.folder.glob("*.ids")]
     # A csv's header is its row 1.
     first, other = (3, 3) if form == "csv.gz" else (2, 2)
-    said = f"2 lines repeat a line of another file in every value and in its id (first row {first}, as row {other} of "
-    assert f"/b.{form}: {said}" in told
-    assert told.endswith(f"/a.{form}) and bill 6.75 more than once; have the month delivered again.")
+    message = (
+        f"2 lines repeat a line of another file in every value and in its id (first row {first}, as row {other} of "
+    )
+    assert f"/b.{form}: {message}" in warning
+    assert warning.endswith(f"/a.{form}) and bill 6.75 more than once; have the month delivered again.")
 
 
 def test_lines_of_two_files_that_are_alike_but_not_the_same_are_two(tmp_path: Path) -> None:

@@ -72,8 +72,8 @@ def test_a_tag_twice_in_one_object(tmp_path: Any) -> None:
 
 def checked(ledger: Ledger) -> dict[str, list[dict[str, Any]]]:
     """The rows of each warning of the newest publication, after a build."""
-    said = ledger.say("build")
-    assert said.code == 0, said.err
+    result = ledger.run("build")
+    assert result.code == 0, result.err
     (path,) = sorted((ledger.root / "warehouse/publications").glob("*.json"))[-1:]
     return {check["check"]: check["sample"] for check in json.loads(path.read_text())["checks"]}
 

@@ -17,7 +17,7 @@ PERIOD = (
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (PERIOD % ("2026-01", "9999-12"), "last_month': write a month such as 2026-07."),
         (PERIOD % ("0000-01", "2026-12"), "first_month': write a month such as 2026-07."),
@@ -31,15 +31,15 @@ PERIOD = (
         ),
     ],
 )
-def test_what_no_table_holds_is_refused_by_its_key(tmp_path: Path, text: str, said: str) -> None:
+def test_what_no_table_holds_is_refused_by_its_key(tmp_path: Path, text: str, message: str) -> None:
     config = tmp_path / "trainledger.toml"
     config.write_text(text)
     with pytest.raises(UsageError) as refused:
         load_settings(config)
-    assert str(refused.value).endswith(said)
+    assert str(refused.value).endswith(message)
 
 
-def test_a_key_that_is_too_short_is_told_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_is_too_short_is_refused_with_its_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tmp_path / "trainledger.toml"
     config.write_text('[privacy]\npseudonyms = ["users"]\n')
     monkeypatch.setenv("TRAINLEDGER_PRIVACY__KEY", "short")

@@ -31,13 +31,15 @@ def test_an_unclosed_quote_in_the_last_field_takes_in_no_rows(ledger: Ledger) ->
     lines[3] = quoted(lines[3], -1)
     ledger.respoil(packed("\n".join([*lines, ""]).encode()))
     column = lines[0].split(",")[-1]
-    said = rf"{BILL}, row 4 \(the header is row 1\), column {column}: a quote is not closed and swallows the rows after"
-    assert re.search(said, ledger.refused(3))
+    message = (
+        rf"{BILL}, row 4 \(the header is row 1\), column {column}: a quote is not closed and swallows the rows after"
+    )
+    assert re.search(message, ledger.refused(3))
 
 
 @pytest.mark.parametrize("apart", [1, 2])
 def test_stray_quotes_in_two_rows_make_no_single_value(ledger: Ledger, apart: int) -> None:
-    """In a column nobody reads: the rest of one row, rows between and the start of another would be its value."""
+    """In a column that is not read: the rest of one row, rows between and the start of another would be its value."""
     lines = rows(ledger)
     field = lines[0].split(",").index("bill_payer_account_name")
     for at in (2, 2 + apart):

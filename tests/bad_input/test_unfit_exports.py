@@ -19,7 +19,7 @@ DAY = HOUR | {
 
 
 @pytest.mark.parametrize(
-    ("months", "said"),
+    ("months", "message"),
     [
         ({"2026-07": [DAY]}, ("$1,320.96", "Set the time granularity of the export to hourly.")),
         ({"2026-07": [HOUR | {"line_item_resource_id": ""}]}, ("$55.04", "Include resource ids in the export")),
@@ -40,12 +40,12 @@ def test_an_unfit_export_is_one_sentence(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     months: dict[str, Sequence[dict[str, str]]],
-    said: tuple[str, ...],
+    message: tuple[str, ...],
 ) -> None:
     if len(months) > 1:
         months["2026-07"] = [line | {"bill_payer_account_id": "999911112222"} for line in months["2026-07"]]
     config = write_config(tmp_path, billing=write_export(tmp_path, months))
     built = run_command(capsys, "build", "--config", str(config))
     assert built.code == 0, built.err
-    (sentence,) = (line for line in (built.err + built.out).splitlines() if said[-1] in line)
-    assert [part for part in said if part not in sentence] == []
+    (sentence,) = (line for line in (built.err + built.out).splitlines() if message[-1] in line)
+    assert [part for part in message if part not in sentence] == []

@@ -152,8 +152,8 @@ def test_a_clock_that_is_set_back(
     assert dates == sorted(set(dates))
     words = ("--json", "--config", str(company.config))
     # The third is the newest of 12 September: 110.08 and four hours at 19.00.
-    asked = run_command(capsys, "query", total, "--as-of", "2026-09-13", *words)
-    assert json.loads(asked.out) == [{"usd": "186.0800000000"}]
+    result = run_command(capsys, "query", total, "--as-of", "2026-09-13", *words)
+    assert json.loads(result.out) == [{"usd": "186.0800000000"}]
     # By a clock of last year nothing is old.
     clock.moment = datetime(2025, 1, 1, tzinfo=UTC)
     assert run_command(capsys, "prune", "--config", str(company.config)).out.startswith("Removed 0 publications ")

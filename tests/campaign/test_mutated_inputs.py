@@ -151,8 +151,8 @@ def test_what_was_read_of_damaged_inputs_is_built_or_refused(
                     "select sum(billed_cost_usd) = (select sum(billed_cost_usd) from mart_cost_ledger_daily) as ties "
                     "from mart_invoice_reconciliation_monthly"
                 )
-                asked = run_command(capsys, "query", sql, "--json", "--config", str(config))
-                assert json.loads(asked.out)[0]["ties"] in (True, None), asked.out
+                result = run_command(capsys, "query", sql, "--json", "--config", str(config))
+                assert json.loads(result.out)[0]["ties"] in (True, None), result.out
             else:
                 assert built.code in (1, 2, 3) and is_one_sentence(built.error)
             case.ended("built" if built.code == 0 else f"exit {built.code}")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.bills import write_events
 from support.ledgers import build_warehouse
-from support.site import FIRST, HOSTILE, HOSTILE_TEAM, SECOND, Site, deliver, told
+from support.site import FIRST, HOSTILE, HOSTILE_TEAM, SECOND, Site, deliver, hour_of_gpu
 from support.small_company import Company, found
 
 from pipelines.base.errors import UsageError
@@ -32,7 +32,7 @@ def company(once: Callable[[str, Callable[[Path], object]], Path]) -> Company:
 
 def publish_twice(root: Path) -> None:
     company = found(root)
-    write_events(company.events, told(HOSTILE, "i-evil", HOSTILE_TEAM), "hostile.jsonl")
+    write_events(company.events, hour_of_gpu(HOSTILE, "i-evil", HOSTILE_TEAM), "hostile.jsonl")
     for rate in ("21.50", "20.00"):
         deliver(company, rate)
         build_warehouse(company.config)

@@ -174,9 +174,9 @@ def pages() -> Iterator[str]:
 
 def test_no_request_of_ana_shows_another_team(behind_proxy: Door) -> None:
     """Every page, table and parameter; what is shown of her own team is checked in the next test."""
-    asked = list(dict.fromkeys(pages()))
-    assert len(asked) > 300
-    answers = {path: behind_proxy.get(path, ANA) for path in asked}
+    requested = list(dict.fromkeys(pages()))
+    assert len(requested) > 300
+    answers = {path: behind_proxy.get(path, ANA) for path in requested}
     assert {path: found for path, (_, text) in answers.items() if (found := leaks(text))} == {}
     assert {status for status, _ in answers.values()} <= {200, 204, 307, 400, 403, 404}
     # Finance asks the same and finds all of it: the names and figures searched for are those of the pages.

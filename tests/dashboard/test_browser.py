@@ -81,8 +81,8 @@ PALE = """() => {
   };
   const found = new Set();
   for (const element of document.querySelectorAll("main *, header *, footer *")) {
-    const says = [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
-    if (!says || !element.checkVisibility()) continue;
+    const hasText = [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
+    if (!hasText || !element.checkVisibility()) continue;
     const style = getComputedStyle(element), size = parseFloat(style.fontSize);
     const fill = element.closest("svg") ? style.fill : style.color;
     const [a, b] = [light(rgb(fill)), light(behind(element))].sort((x, y) => y - x);
@@ -95,12 +95,12 @@ PALE = """() => {
 
 @dataclass
 class Visit:
-    """A page open in the browser, and everything it complained of or asked for."""
+    """A page open in the browser, and everything it complained of or requested."""
 
     page: Any
     site: Site
     complaints: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> None:
         self.page.goto(self.site.address + path)
@@ -120,11 +120,11 @@ def visit(browser: Any, site: Site, **options: Any) -> Visit:
     # Longer than any page takes, even where the processors have much else to do.
     page.set_default_timeout(60_000)
     made = Visit(page, site)
-    page.on("console", lambda told: made.complaints.append(told.text))
+    page.on("console", lambda console_message: made.complaints.append(console_message.text))
     page.on("pageerror", lambda error: made.complaints.append(str(error)))
     page.on("dialog", lambda dialog: (made.complaints.append(f"dialog {dialog.message}"), dialog.dismiss()))
     page.on("requestfailed", lambda request: made.complaints.append(f"failed {request.url}"))
-    page.on("request", lambda request: made.asked.append(request.url))
+    page.on("request", lambda request: made.requests.append(request.url))
     return made
 
 
@@ -136,10 +136,10 @@ def seen(browser: Any, site: Site) -> Visit:
 @pytest.mark.parametrize("path", ADDRESSES.values(), ids=ADDRESSES)
 def test_each_page_loads_clean_and_is_fit_for_a_screen_reader(seen: Visit, path: str) -> None:
     seen.complaints.clear()
-    seen.asked.clear()
+    seen.requests.clear()
     seen.open(path)
     assert seen.complaints == []
-    assert [url for url in seen.asked if not url.startswith((seen.site.address, "data:"))] == []
+    assert [url for url in seen.requests if not url.startswith((seen.site.address, "data:"))] == []
     assert seen.page.evaluate(AMISS) == []
 
 
@@ -191,14 +191,14 @@ def test_a_hostile_name_is_text(seen: Visit) -> None:
 
 
 def test_filters_and_sorting_ask_the_marts(seen: Visit) -> None:
-    """Beside what the browser shows, the same marts asked by another client."""
+    """What the browser shows equals the same marts read by another client."""
     shown = "SELECT run_id, printf('$%.2f', effective_cost_usd) FROM mart.mart_run_cost "
     with duckdb.connect(str(marts(seen.site.company)), read_only=True) as client:
-        dearest = client.execute(shown + "ORDER BY effective_cost_usd DESC").fetchall()
+        ordered = client.execute(shown + "ORDER BY effective_cost_usd DESC").fetchall()
         trainium = client.execute(shown + "WHERE accelerator_family = 'trainium'").fetchall()
         named = client.execute(shown + "ORDER BY run_id").fetchall()
     seen.open("/runs")
-    assert rows(seen.page) == dearest and len(dearest) == 3
+    assert rows(seen.page) == ordered and len(ordered) == 3
     seen.page.get_by_label("Accelerator", exact=True).select_option("trainium")
     seen.page.wait_for_url("**silicon=trainium**")
     assert rows(seen.page) == trainium and len(trainium) == 1
@@ -210,7 +210,7 @@ def test_filters_and_sorting_ask_the_marts(seen: Visit) -> None:
     assert rows(seen.page) == named[::-1]
 
 
-def test_a_filter_is_reached_and_asked_by_keyboard_alone(browser: Any, site: Site) -> None:
+def test_a_filter_is_reached_and_applied_by_keyboard_alone(browser: Any, site: Site) -> None:
     """Without any script either."""
     seen = visit(browser, site, java_script_enabled=False)
     seen.open("/runs")
@@ -240,8 +240,8 @@ def test_a_run_shows_its_time_and_dollars(seen: Visit) -> None:
     assert seen.page.get_by_role("img", name="Timeline of").count() == 1
     stretches = seen.page.get_by_role("table", name="Every stretch").locator("tbody tr")
     with duckdb.connect(str(marts(seen.site.company)), read_only=True) as client:
-        asked = "SELECT count(*), sum(effective_cost_usd) FROM detail.detail_run_timeline WHERE run_id = ?"
-        assert client.execute(asked, [HOSTILE]).fetchall() == [(stretches.count(), 60)]
+        sql = "SELECT count(*), sum(effective_cost_usd) FROM detail.detail_run_timeline WHERE run_id = ?"
+        assert client.execute(sql, [HOSTILE]).fetchall() == [(stretches.count(), 60)]
     saved = seen.page.get_by_role("table", name="2 durable checkpoints").locator("tbody td.strong")
     assert saved.all_inner_texts() == ["$30.00", "$30.00"]
 
@@ -259,7 +259,7 @@ def test_written_pages_sort_and_filter_by_themselves(browser: Any, site: Site, t
     assert seen.page.get_by_role("table", name="Runs").locator("tbody tr:visible th").all_inner_texts() == ["trn-1"]
     assert seen.page.locator("output").inner_text() == "1 of 3 runs of this page"
     assert seen.complaints == []
-    assert all(url.startswith(("file:", "data:")) for url in seen.asked)
+    assert all(url.startswith(("file:", "data:")) for url in seen.requests)
 
 
 def rows(page: Any) -> list[tuple[str, str]]:

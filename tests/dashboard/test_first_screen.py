@@ -111,6 +111,6 @@ def test_report_and_dashboard_show_the_same(report: str, overview: str, sentence
 
 def test_what_runs_used_is_unknown_without_runs(report: str, overview: str) -> None:
     """In July the provisional run r-1 has 168.00 and i-p5 110.08 is unattributed; nothing is reserved or committed and
-    unused; 288.08 is in all. What runs left idle nobody recorded."""
+    unused; 288.08 is in all. What runs left idle is not recorded."""
     assert re.search(r"Training runs cost joined to runs: [\w, ;]+ \$168", report)
     assert re.search(r"July 2026 \$168 \$0 n/a \$110 partial \$0 \$0 \$10 \$288", overview)

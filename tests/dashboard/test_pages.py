@@ -1,4 +1,4 @@
-"""The pages as they are sent: what they say, what they refuse, what they never let through."""
+"""The pages as they are sent: what they show, what they refuse, what they never let through."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from support.bills import instance_hour, write_config, write_events, write_export
 from support.commands import run_command
 from support.ledgers import build_warehouse
-from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of, told
+from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of, hour_of_gpu
 from support.small_company import JULY, Company
 
 from pipelines.base.errors import UsageError
@@ -49,12 +49,12 @@ def paths() -> list[str]:
 
 
 def text_of(page: str) -> str:
-    """What a page says, its marks taken off."""
+    """The text of a page, without its markup."""
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
 
 
 @pytest.mark.parametrize("path", paths())
-def test_each_page_says_what_it_shows_and_of_when(site: Site, path: str) -> None:
+def test_each_page_states_what_it_shows_and_of_when(site: Site, path: str) -> None:
     status, page = site.get(path)
     assert status == 200
     assert page.startswith("<!doctype html>") and '<html lang="en">' in page
@@ -64,29 +64,29 @@ def test_each_page_says_what_it_shows_and_of_when(site: Site, path: str) -> None
 
 def test_costs_are_those_of_the_bill(site: Site) -> None:
     """2 hours at 55.04, 4 at 20.00, one at 60.00, each used whole: 110.08 + 80.00 + 60.00 = 250.08 USD."""
-    said = text_of(site.get("/runs")[1])
-    assert "$110.08" in said and "$80.00" in said and "$60.00" in said
-    assert "3 runs: $250 effective" in said
+    text = text_of(site.get("/runs")[1])
+    assert "$110.08" in text and "$80.00" in text and "$60.00" in text
+    assert "3 runs: $250 effective" in text
 
 
 def test_an_earlier_publication_is_read_as_it_was(site: Site) -> None:
     """Before the restatement the Trainium run was 4 x 21.50 = 86.00 USD; every link keeps the date."""
     page = site.get("/runs?as_of=2026-09-04")[1]
-    said = text_of(page)
-    assert "$86.00" in said and "$80.00" not in said
-    assert "As known on 2026-09-04: publication 1, 3 September 2026, 10:00 UTC" in said
+    text = text_of(page)
+    assert "$86.00" in text and "$80.00" not in text
+    assert "As known on 2026-09-04: publication 1, 3 September 2026, 10:00 UTC" in text
     links = re.findall(r'href="(/[^".]*)"', page)
     assert links and all("as_of=2026-09-04" in link for link in links)
 
 
-def test_what_aws_restated_is_told(site: Site) -> None:
+def test_what_aws_restated_is_shown(site: Site) -> None:
     """4 x 1.50 = 6.00 less."""
-    said = text_of(site.get("/bill")[1])
-    assert "No delivery of AWS has moved" not in said
-    assert "$6.00" in said
+    text = text_of(site.get("/bill")[1])
+    assert "No delivery of AWS has moved" not in text
+    assert "$6.00" in text
 
 
-def test_a_date_before_the_first_publication_is_told(site: Site) -> None:
+def test_a_date_before_the_first_publication_is_reported(site: Site) -> None:
     status, page = site.get("/runs?as_of=2026-09-01")
     assert status == 400 and "held no publication yet on 2026-09-01" in text_of(page)
 
@@ -121,13 +121,13 @@ def test_a_hostile_run_and_team_are_text(site: Site) -> None:
         assert html.escape(HOSTILE) in page
 
 
-def test_explain_says_what_the_command_says(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_what_the_command_shows(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     """Amounts and notes of every line, in the same order."""
     page = text_of(site.get("/explain?kind=run&word=trn-1")[1])
-    said = run_command(capsys, "explain", "run", "trn-1", "--config", str(site.company.config)).out
+    printed = run_command(capsys, "explain", "run", "trn-1", "--config", str(site.company.config)).out
     assert "The sums agree to the last digit at every level: mart_run_cost, the daily ledger and 4 lines" in page
     inside, shown = (
-        re.findall(r"\d+\.\d\d\b", text[text.index("mart_run_cost, as published") :]) for text in (said, page)
+        re.findall(r"\d+\.\d\d\b", text[text.index("mart_run_cost, as published") :]) for text in (printed, page)
     )
     assert inside.count("20.00") >= 8
     assert inside == shown
@@ -167,17 +167,17 @@ def test_a_page_elsewhere_cannot_borrow_the_address(site: Site) -> None:
 def test_only_loopback_is_served_unasked(company: Company, capsys: pytest.CaptureFixture[str]) -> None:
     assert is_loopback("127.0.0.1") and is_loopback("::1") and is_loopback("localhost")
     assert not is_loopback("0.0.0.0") and not is_loopback("10.0.0.7") and not is_loopback("example.com")
-    said = run_command(capsys, "dashboard", "--host", "0.0.0.0", "--config", str(company.config))
-    assert said.code == 2 and "--open-to-network" in said.err
+    result = run_command(capsys, "dashboard", "--host", "0.0.0.0", "--config", str(company.config))
+    assert result.code == 2 and "--open-to-network" in result.err
 
 
 def test_written_pages_lead_to_each_other_alone(
     company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every page of the menu, both months of ledger and teams, and the 2 dearest of the 3 runs: gpu-1 and trn-1."""
+    """Every page of the menu, both months of ledger and teams, the 2 most expensive of the 3 runs: gpu-1 and trn-1."""
     config = str(company.config)
-    said = run_command(capsys, "dashboard", "--export", str(tmp_path), "--run-pages", "2", "--config", config)
-    assert said.code == 0 and "--run-pages 3 writes all" in said.out
+    result = run_command(capsys, "dashboard", "--export", str(tmp_path), "--run-pages", "2", "--config", config)
+    assert result.code == 0 and "--run-pages 3 writes all" in result.out
     files = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.html")}
     plain = {"index.html", "runs.html", "sides.html", "commitments.html", "bill.html", "explain.html"}
     plain |= {"dictionary.html", "lineage.html"}
@@ -203,25 +203,25 @@ def test_runs_of_awkward_names_have_their_pages(
     names = ("  lead", "L" * 450, "nul\0run")
     company = built_company.copy(tmp_path, events=True)
     for place, name in enumerate(names):
-        write_events(company.events, told(name, f"i-odd{place}", "team "), f"odd{place}.jsonl")
+        write_events(company.events, hour_of_gpu(name, f"i-odd{place}", "team "), f"odd{place}.jsonl")
     build_warehouse(company.config)
     site = serving(company)
     for name in names:
-        for asked in (f"/run?{address_of(id=name)}", f"/explain?kind=run&{address_of(word=name)}"):
-            status, page = site.get(asked)
-            assert status == 200 and name in html.unescape(page), (asked, text_of(page))
+        for address in (f"/run?{address_of(id=name)}", f"/explain?kind=run&{address_of(word=name)}"):
+            status, page = site.get(address)
+            assert status == 200 and name in html.unescape(page), (address, text_of(page))
     assert site.get("/run?id=lead")[0] == 404
     assert " 3 runs; 3 runs on no bill." in text_of(site.get(f"/runs?{address_of(team='team')}")[1])
     status, page = site.get(f"/run?{address_of(id='M' * 450)}")
     assert status == 404 and f"There is no run '{'M' * 100}…' in this publication" in text_of(page)
     out = tmp_path / "site"
-    said = run_command(capsys, "dashboard", "--export", str(out), "--config", str(company.config))
-    assert said.code == 0
+    result = run_command(capsys, "dashboard", "--export", str(out), "--config", str(company.config))
+    assert result.code == 0
     assert len(list(out.glob("run-*.html"))) == 2 + len(names)
 
 
 @pytest.mark.parametrize(
-    ("story", "name", "asked", "said", "never"),
+    ("story", "name", "query", "shown", "never"),
     [
         ("idle_reservation", "commitments", {}, "On-Demand Capacity Reservation", "odcr"),
         ("every_kind_of_commitment", "commitments", {}, "Compute Savings Plans could cover", "compute savings plan"),
@@ -230,19 +230,21 @@ def test_runs_of_awkward_names_have_their_pages(
         ("epochs_in_parts_and_blocks", "run", {"id": "blocks"}, "tokens in all, recorded by device", " device "),
     ],
 )
-def test_kinds_and_units_are_said_in_words(
-    published_story: Callable[[str], Path], story: str, name: str, asked: dict[str, str], said: str, never: str
+def test_kinds_and_units_are_shown_in_words(
+    published_story: Callable[[str], Path], story: str, name: str, query: dict[str, str], shown: str, never: str
 ) -> None:
     """As AWS calls what it sells; and a count of tokens is one of tokens, whoever recorded them."""
     reader = Reader(Warehouse(load_settings(published_story(story) / "trainledger.toml")))
-    page = text_of(render(reader, name, asked))
-    assert said in page
-    assert never not in page.replace(said, "")
+    page = text_of(render(reader, name, query))
+    assert shown in page
+    assert never not in page.replace(shown, "")
 
 
 def test_teams_have_their_costs_budgets_and_anomalies(published_story: Callable[[str], Path]) -> None:
     """The story's derivation: nlp spent 134.50 of 200, ocr its 21.50; nightly 10 cost 20.00 more than its median."""
-    reader = Reader(Warehouse(load_settings(published_story("a_dear_run_and_three_budgets") / "trainledger.toml")))
+    reader = Reader(
+        Warehouse(load_settings(published_story("an_expensive_run_and_three_budgets") / "trainledger.toml"))
+    )
     page = text_of(render(reader, "teams", {"month": JULY}))
     assert "nlp $134.50 $0.00 $0.00 $0.00 $0.00 $0.00 $0.00 $134.50" in page
     assert "nlp $200.00 $134.50 $65.50 67.3% 14 of 31" in page
@@ -257,15 +259,17 @@ def test_teams_have_their_costs_budgets_and_anomalies(published_story: Callable[
 
 def test_the_ledger_is_filtered_and_downloaded(published_story: Callable[[str], Path]) -> None:
     """The story's derivation: of July 134.50 are nlp's and 21.50 ocr's, each as runs on EC2."""
-    reader = Reader(Warehouse(load_settings(published_story("a_dear_run_and_three_budgets") / "trainledger.toml")))
-    asked = {"month": JULY, "team": "ocr", "service": "AmazonEC2"}
-    page = render(reader, "ledger", asked)
+    reader = Reader(
+        Warehouse(load_settings(published_story("an_expensive_run_and_three_budgets") / "trainledger.toml"))
+    )
+    query = {"month": JULY, "team": "ocr", "service": "AmazonEC2"}
+    page = render(reader, "ledger", query)
     # An hour of 16 chips.
     assert "July 2026 16.0 $21.50" in text_of(page)
     assert "$134.50" not in page
     # Each link inside the page keeps the filters.
     assert f"/ledger?month={JULY}&amp;team=ocr&amp;service=AmazonEC2&amp;bucket=run" in page
-    (run,) = DictReader(StringIO(csv_rows(reader, {**asked, "from": "ledger", "list": "buckets"})[1]))
+    (run,) = DictReader(StringIO(csv_rows(reader, {**query, "from": "ledger", "list": "buckets"})[1]))
     assert (run["bucket"], Decimal(run["effective_cost_usd"])) == ("run", Decimal("21.50"))
     file, text = csv_rows(reader, {"from": "teams", "list": "showback", "month": JULY})
     assert file == f"teams-showback-{JULY}.csv"
@@ -286,7 +290,7 @@ def test_a_graph_has_what_a_table_is_made_from_on_its_left() -> None:
     assert all(line["x"] < line["until_x"] for line in graph["lines"])
 
 
-def test_an_empty_warehouse_says_so(tmp_path: Path, serving: Callable[[Company], Site]) -> None:
+def test_an_empty_warehouse_states_it(tmp_path: Path, serving: Callable[[Company], Site]) -> None:
     company = Company(tmp_path, tmp_path / "events")
     company.deliver(JULY, "55.04")
     write_config(tmp_path, billing=company.export)
@@ -296,21 +300,21 @@ def test_an_empty_warehouse_says_so(tmp_path: Path, serving: Callable[[Company],
         assert status == 400 and "holds no publication yet; run `trainledger build` first" in text_of(page)
 
 
-def test_a_bill_without_runs_says_so_on_every_page(tmp_path: Path, serving: Callable[[Company], Site]) -> None:
+def test_a_bill_without_runs_states_it_on_every_page(tmp_path: Path, serving: Callable[[Company], Site]) -> None:
     company = Company(tmp_path, tmp_path / "events")
     write_export(tmp_path, {JULY: [instance_hour(f"{JULY}-10T10", "i-gpu", "p5.48xlarge", "55.04")]})
     write_config(tmp_path, billing=company.export)
     build_warehouse(company.config)
     site = serving(company)
-    said = {path: site.get(path) for path in paths()}
-    assert {status for status, _ in said.values()} == {200}
-    first = text_of(said["/"][1])
+    answers = {path: site.get(path) for path in paths()}
+    assert {status for status, _ in answers.values()} == {200}
+    first = text_of(answers["/"][1])
     assert "What is the bill? $55 billed, July 2026" in first
     assert "What do accelerators cost? $55 effective, July 2026 GPU $55." in first
     assert "Which runs were they? Not known No accelerator on this bill has a run tag." in first
     # What runs used or left idle is unknown without runs; that no commitment is unused is on the bill.
     assert "July 2026 n/a $0 n/a $55 $0 $0 $0 $55" in first
-    assert "No training run is recorded in this publication" in text_of(said["/runs"][1])
-    assert "there is nothing to compare" in text_of(said["/sides"][1])
-    # The hour nobody claimed.
-    assert "$55.04" in text_of(said["/bill"][1])
+    assert "No training run is recorded in this publication" in text_of(answers["/runs"][1])
+    assert "there is nothing to compare" in text_of(answers["/sides"][1])
+    # The hour that no run claimed.
+    assert "$55.04" in text_of(answers["/bill"][1])

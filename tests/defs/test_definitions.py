@@ -1,4 +1,4 @@
-"""What Dagster is told: every table an asset with its checks, one job, one schedule."""
+"""What Dagster gets: every table an asset with its checks, one job, one schedule."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_table_is_an_asset(graph) -> None:
     assert {key.to_user_string() for key in graph.get_all_asset_keys()} == tables | {"publication"}
 
 
-def test_every_asset_says_what_it_is_and_whose(graph) -> None:
+def test_every_asset_states_what_it_is_and_whose(graph) -> None:
     for key in graph.get_all_asset_keys():
         node = graph.get(key)
         assert node.description and node.description.endswith("."), key

@@ -1,4 +1,4 @@
-"""The sensor tells people once: evaluated as Dagster does, against real servers on loopback."""
+"""The sensor notifies once: evaluated as Dagster does, against real servers on loopback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WEBHOOK_URL = "TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL"
 @pytest.fixture(scope="module")
 def built(published_story: Callable[[str], Path]) -> Path:
     """July: one run far off its history, and two budgets that reached a threshold; its bill is closed."""
-    return published_story("a_dear_run_and_three_budgets")
+    return published_story("an_expensive_run_and_three_budgets")
 
 
 @pytest.fixture
@@ -49,12 +49,12 @@ def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
 
 @pytest.fixture
 def config(built: Path, tmp_path: Path, mailbox: Mailbox, webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The story's warehouse, and whom it tells."""
+    """The story's warehouse, and whom it notifies."""
     shutil.copytree(built, tmp_path, dirs_exist_ok=True)
-    return telling(tmp_path / "trainledger.toml", mailbox, monkeypatch)
+    return with_channels(tmp_path / "trainledger.toml", mailbox, monkeypatch)
 
 
-def telling(config: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, about: str = "") -> Path:
+def with_channels(config: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, about: str = "") -> Path:
     config.write_text(
         config.read_text()
         + (f"\n[notify]\nabout = [{about}]\n" if about else "")
@@ -66,7 +66,7 @@ def telling(config: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, abo
 
 
 def tick(instance: dg.DagsterInstance | None = None) -> str:
-    """One evaluation of the sensor, and what it says it did."""
+    """One evaluation of the sensor, and what it reports it did."""
     with dg.DagsterInstance.ephemeral() as made, dg.build_sensor_context(instance=instance or made) as context:
         return str(notify_sensor(None).evaluate_tick(context).skip_message)
 
@@ -79,7 +79,7 @@ def posted(webhook: Webhook) -> list[str]:
     return [json.loads(body)["text"] for _, _, body in webhook.posts]
 
 
-def test_a_publication_is_told_once_on_every_channel(config: Path, mailbox: Mailbox, webhook: Webhook) -> None:
+def test_a_publication_is_sent_once_on_every_channel(config: Path, mailbox: Mailbox, webhook: Webhook) -> None:
     """One closed month, one warning, one anomaly, two budgets: four messages a channel, and none the next time.
 
     Figures are the story's: 134.50 and 21.50 of the two teams are 156.00, all of it in runs.
@@ -96,7 +96,7 @@ def test_a_publication_is_told_once_on_every_channel(config: Path, mailbox: Mail
         "July 2026 is closed: $156.00 effective cost, including $156.00 in runs and $0.00 idle; $156.00 billed."
         in report
     )
-    # The dear night's instance costs three times as much as the other lines of its day.
+    # The expensive night's instance costs three times as much as the other lines of its day.
     assert "public prices of a day disagree: 1 row" in prices and "highest price per hour $30.00" in prices
     assert "run nightly-10, 2026-07-14: 30.00 USD per run is 3.0 times the median of its 9 earlier runs" in anomaly
     assert "nlp spent $134.50 of $200.00 for July 2026, 67.3%: past 50.0%, on day 14 of 31." in budgets
@@ -127,19 +127,19 @@ def test_a_channel_that_fails_loses_nothing_and_holds_up_no_other(
     with pytest.raises(UnreachableError) as failed:
         tick()
     assert str(failed.value) == "Slack's webhook returned 500, 3 times; the message is kept for the next time."
-    assert (webhook.asked, len(webhook.posts), len(mailbox.mails)) == (3, 0, 4)
+    assert (webhook.request_count, len(webhook.posts), len(mailbox.mails)) == (3, 0, 4)
     assert TOKEN not in caplog.text + repr(failed.value)
     assert tick() == "Sent 4 messages."
     assert (len(webhook.posts), len(mailbox.mails)) == (4, 4)
 
 
-def test_a_busy_server_is_asked_again(config: Path, mailbox: Mailbox, webhook: Webhook) -> None:
+def test_a_busy_server_is_retried(config: Path, mailbox: Mailbox, webhook: Webhook) -> None:
     webhook.answers, mailbox.refusals = [429, 503], ["451 try again later"]
     assert tick() == "Sent 8 messages."
-    assert (webhook.asked, len(mailbox.mails)) == (6, 4)
+    assert (webhook.request_count, len(mailbox.mails)) == (6, 4)
 
 
-def test_nothing_is_told_before_it_is_published_and_nothing_again_by_the_next_publication(
+def test_nothing_is_sent_before_it_is_published_and_nothing_again_by_the_next_publication(
     config: Path, mailbox: Mailbox
 ) -> None:
     """Of the next publication only what is new: the budget of nlp, halved, is past all it has."""
@@ -153,12 +153,12 @@ def test_nothing_is_told_before_it_is_published_and_nothing_again_by_the_next_pu
 
 
 @pytest.mark.slow
-def test_a_failed_build_is_told_once_in_the_words_of_its_step(
+def test_a_failed_build_is_sent_once_in_the_words_of_its_step(
     built_company: Company, tmp_path: Path, mailbox: Mailbox, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     company = built_company.copy(tmp_path, events=True)
     (company.events / "broken.jsonl").write_text('{"event": "run_started"\n{}\n')
-    telling(company.config, mailbox, monkeypatch, about='"failure"')
+    with_channels(company.config, mailbox, monkeypatch, about='"failure"')
     with dg.instance_for_test() as instance:
         settings = load_settings(company.config)
         with open_ledger(settings) as ledger:
@@ -170,7 +170,7 @@ def test_a_failed_build_is_told_once_in_the_words_of_its_step(
     assert "broken.jsonl" in posted(webhook)[0]
 
 
-def test_it_is_off_where_nobody_is_to_be_told(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_off_without_a_channel(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINLEDGER_CONFIG", str(built / "trainledger.toml"))
     off = notify_sensor(load_settings())
     assert off.default_status == dg.DefaultSensorStatus.STOPPED

@@ -101,7 +101,7 @@ def test_a_run_over_a_range_of_months_brings_all_up_to_date(company: Company, in
     assert published(company).number == 2
 
 
-def test_an_asset_says_how_many_rows_and_dollars_it_holds(july: dg.ExecuteInProcessResult) -> None:
+def test_an_asset_reports_how_many_rows_and_dollars_it_holds(july: dg.ExecuteInProcessResult) -> None:
     bill = metadata(july, "raw/aws_cur_line_item")
     assert bill["dagster/row_count"] == 2
     pieces = metadata(july, "core/fct_ledger_piece")
@@ -224,12 +224,12 @@ def test_a_build_of_the_command_line_is_reported_once(
     assert len(instance.fetch_materializations(pieces, limit=10).records) == 3
 
 
-def test_a_month_nobody_delivers_is_refused_in_words(company: Company, instance: dg.DagsterInstance) -> None:
+def test_a_month_that_no_source_delivers_is_refused_in_words(company: Company, instance: dg.DagsterInstance) -> None:
     result = refresh(company, instance, "2026-09")
     assert not result.success
     (failed,) = [e for e in result.get_step_failure_events() if e.step_key == "bill"]
-    said = failed.step_failure_data.user_failure_data.description
-    assert said == "No billing source delivers 2026-09; choose a delivered month (2026-07, 2026-08)."
+    message = failed.step_failure_data.user_failure_data.description
+    assert message == "No billing source delivers 2026-09; choose a delivered month (2026-07, 2026-08)."
 
 
 def test_a_failing_error_check_stops_what_is_below_and_the_publication(
@@ -265,9 +265,9 @@ def test_a_failure_is_one_sentence_not_tried_again(
     (company.events / "broken.jsonl").write_text('{"event": "run_started"\n{}\n')
     result = refresh(company, instance, JULY, AUGUST)
     (failed,) = result.get_step_failure_events()
-    said = failed.step_failure_data.user_failure_data
-    assert "broken.jsonl" in said.description and "\n" not in said.description
-    assert said.metadata["exit_code"].value == 3
+    failure = failed.step_failure_data.user_failure_data
+    assert "broken.jsonl" in failure.description and "\n" not in failure.description
+    assert failure.metadata["exit_code"].value == 3
     assert not any(event.is_step_up_for_retry for event in result.all_events)
 
 
@@ -286,8 +286,8 @@ def tick(lasting: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Callab
         monkeypatch.setenv("TRAINLEDGER_CONFIG", str(company.config))
         schedule = defs.resolve_schedule_def("daily_refresh")
         with dg.build_schedule_context(lasting, datetime(2026, 9, 30, 5, 30, tzinfo=UTC)) as context:
-            asked = schedule.evaluate_tick(context)
-        return asked.run_requests[0] if asked.run_requests else str(asked.skip_message)
+            evaluated = schedule.evaluate_tick(context)
+        return evaluated.run_requests[0] if evaluated.run_requests else str(evaluated.skip_message)
 
     return evaluate
 
@@ -325,24 +325,24 @@ def test_the_schedule_asks_for_every_month_while_a_run_is_open(built_company: Co
     assert months(tick(company)) == (JULY, AUGUST)
 
 
-def test_the_schedule_waits_for_the_run_it_asked_for(company: Company, lasting: dg.DagsterInstance, tick) -> None:
+def test_the_schedule_waits_for_the_run_it_requested(company: Company, lasting: dg.DagsterInstance, tick) -> None:
     company.deliver(AUGUST, "20.00")
-    asked = tick(company)
+    request = tick(company)
 
     @dg.job
     def standing_for_refresh() -> None: ...
 
     run = lasting.create_run_for_job(
-        standing_for_refresh, tags={"dagster/run_key": asked.run_key}, status=dg.DagsterRunStatus.STARTED
+        standing_for_refresh, tags={"dagster/run_key": request.run_key}, status=dg.DagsterRunStatus.STARTED
     )
     assert tick(company) == "A run for these changes is under way."
     # What is delivered meanwhile gets a run of its own.
     company.deliver(JULY, "50.00")
-    assert tick(company).run_key != asked.run_key
+    assert tick(company).run_key != request.run_key
     company.deliver(JULY, "55.04")
-    # A run that failed is asked for again.
+    # A run that failed is requested again.
     lasting.report_run_failed(run)
-    assert tick(company).run_key == asked.run_key
+    assert tick(company).run_key == request.run_key
 
 
 def test_the_schedule_asks_again_for_what_was_published_before(company: Company, tick) -> None:

@@ -71,7 +71,7 @@ def service(name: str, *arguments: str, home: Path, env: dict[str, str]) -> Iter
 
 
 def wait_for(look: Callable[[], T | None], seconds: float, home: Path, what: str) -> T:
-    """What `look` finds, asked again until it finds it; the services' logs when it does not in time."""
+    """What `look` finds, repeated until it finds it; the services' logs when it does not in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = look()

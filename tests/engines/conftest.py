@@ -52,7 +52,7 @@ CALLED = {
 }  # fmt: skip
 
 
-# A comparison said of beforehand, with a run of each table's kind.
+# A comparison declared beforehand, with a run of each table's kind.
 REGISTERED = """[[registration]]
 name = "edge"
 workload_id = "llama-8b / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss >= 2.05"

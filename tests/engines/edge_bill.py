@@ -1,6 +1,6 @@
 """A made-up month of every kind of bill line, with amounts chosen for where engines part ways.
 
-Doubles whose eleventh place is a half, sums of many places, shares of hours that do not divide, costs nobody states.
+Doubles whose eleventh place is a half, sums of many places, shares of hours that do not divide, unstated costs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decisions about the made-up month: a frozen baseline, adjustments, ports with and without a pair, inputs of leans."""
+"""Decisions about the made-up month: a baseline, adjustments, ports with and without a pair, inputs of rules."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def decisions(root: Path) -> str:
     )
     budgets = "".join(
         f'\n[[decisions.budgets]]\nteam = "{team}"\namount_usd = "{usd}"\n'
-        for team, usd in (("nlp", "1234.567891"), ("it's nobody's", "1"))
+        for team, usd in (("nlp", "1234.567891"), ("it's someone's", "1"))
     )
     seal = hashlib.sha256(BASELINE.encode()).hexdigest()
     return (
         f'\n[[decisions.baselines]]\nfile = "baseline.toml"\nsha256 = "{seal}"\n{adjustments}{budgets}'
         + PORT.replace("workload_id", 'name = "one"\nworkload_id')
-        + PORT.replace(WORKLOAD, "nobody's").replace("workload_id", 'name = "other"\nworkload_id')
+        + PORT.replace(WORKLOAD, "someone's").replace("workload_id", 'name = "other"\nworkload_id')
         + KNOWN
     )

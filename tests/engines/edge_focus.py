@@ -22,7 +22,7 @@ COMMITMENTS = (
 
 
 def write_focus_bill(root: Path, seed: int = 11) -> Path:
-    """A FOCUS 1.2 export of the month, some of its lines told by their description alone."""
+    """A FOCUS 1.2 export of the month, some of its lines known by their description alone."""
     draw = random.Random(seed)
     lines = [_hour(draw, machine, hour) for machine in MACHINES for hour in range(HOURS)]
     lines += [_other(draw, *kind) for kind in product(CATEGORIES, CLASSES, COMMITMENTS) for _ in (0, 1)]

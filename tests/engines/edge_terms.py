@@ -8,7 +8,7 @@ name = "it's one"
 credits = "after"
 marketplace = true
 shortfall = "carried"
-excluded_services = ["AmazonS3", "nobody's"]
+excluded_services = ["AmazonS3", "someone's"]
 periods = [
     {first_month = "2026-06", last_month = "2026-06", commitment_usd = "1.01"},
     {first_month = "2026-07", last_month = "2027-03", commitment_usd = "12345.67"},

@@ -47,7 +47,7 @@ def test_a_view_is_the_rows_of_its_files_and_of_no_folder(engine: Engine, two_fi
     assert rows["at"][0] == datetime(2026, 7, 1, 12, 0, 0, 250_000)
 
 
-def test_a_scan_tells_the_file_and_place_of_each_row(engine: Engine, two_files: list[Path]) -> None:
+def test_a_scan_names_the_file_and_place_of_each_row(engine: Engine, two_files: list[Path]) -> None:
     engine.scan_files("charge", two_files)
     rows = engine.query("select id, filename, file_row_number from charge order by id")
     assert rows.rows() == [(1, str(two_files[0]), 0), (2, str(two_files[0]), 1), (3, str(two_files[1]), 0)]
@@ -90,7 +90,7 @@ def test_a_view_can_be_named_anew(engine: Engine) -> None:
     assert engine.query("select value from answer").rows() == [(2,)]
 
 
-def test_a_written_file_has_the_rows_in_order_and_nothing_lies_beside_it(engine: Engine, tmp_path: Path) -> None:
+def test_a_written_file_has_the_rows_in_order_and_nothing_else_lies_there(engine: Engine, tmp_path: Path) -> None:
     # More rows than one partition or vector holds, and enough groups that hashing would mix them.
     numbers = tmp_path / "numbers.parquet"
     n = pl.int_range(20_000, eager=True)
@@ -133,9 +133,9 @@ def test_writing_replaces_a_file(engine: Engine, tmp_path: Path) -> None:
     assert pl.read_parquet(out)["n"].to_list() == [2]
 
 
-def test_written_types_are_those_asked_for(engine: Engine, tmp_path: Path) -> None:
+def test_written_types_are_those_requested(engine: Engine, tmp_path: Path) -> None:
     """The types of expectations/columns, as any reader of Parquet finds them."""
-    asked = {
+    types = {
         "VARCHAR": pa.string(),
         "BIGINT": pa.int64(),
         "DOUBLE": pa.float64(),
@@ -147,9 +147,9 @@ def test_written_types_are_those_asked_for(engine: Engine, tmp_path: Path) -> No
         "DECIMAL(10,6)": pa.decimal128(10, 6),
     }
     out = tmp_path / "table.parquet"
-    engine.write("select " + ", ".join(f"cast(null as {name}) as c{n}" for n, name in enumerate(asked)), out)
+    engine.write("select " + ", ".join(f"cast(null as {name}) as c{n}" for n, name in enumerate(types)), out)
     (file,) = files_of(out)
-    assert pq.read_schema(file).types == list(asked.values())
+    assert pq.read_schema(file).types == list(types.values())
 
 
 def test_a_wrong_select_is_one_sentence(engine: Engine) -> None:

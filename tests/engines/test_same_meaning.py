@@ -1,4 +1,4 @@
-"""One dialect, one meaning: what a SELECT says, every engine gives; expected values are DuckDB's documented ones."""
+"""One dialect, one meaning: what a SELECT means, every engine gives; expected values are DuckDB's documented ones."""
 
 from __future__ import annotations
 

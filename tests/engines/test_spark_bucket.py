@@ -51,7 +51,7 @@ with warehouse.lake.lock():
 
 @dataclass
 class Place:
-    """A company whose bill and warehouse lie in a bucket, the machine of the driver, and what the bucket was asked."""
+    """A company whose bill and warehouse lie in a bucket, the machine of the driver, and the requests to the bucket."""
 
     company: Company
     driver: Path

@@ -1,4 +1,4 @@
-"""The small company whose packs are told of here, and a pack of it with its bills."""
+"""The small company whose packs these tests read, and a pack of it with its bills."""
 
 from __future__ import annotations
 

@@ -45,33 +45,33 @@ def test_a_pack_holds_all_that_its_figures_rest_on(company: Company, pack: Path)
     assert len(checks) == len(json.loads(held["publication.json"])["checks"])
 
 
-def test_the_manifest_tells_the_digest_of_every_other_member(pack: Path) -> None:
+def test_the_manifest_lists_the_digest_of_every_other_member(pack: Path) -> None:
     held = members(pack)
-    told = json.loads(held.pop("manifest.json"))["members"]
-    assert {name: entry["sha256"] for name, entry in told.items()} == {
+    listed = json.loads(held.pop("manifest.json"))["members"]
+    assert {name: entry["sha256"] for name, entry in listed.items()} == {
         name: hashlib.sha256(content).hexdigest() for name, content in held.items()
     }
 
 
-def test_every_delivered_file_is_told_with_its_address_size_and_digest(company: Company, pack: Path) -> None:
-    told = json.loads(members(pack)["inputs.json"])
-    files = [file for delivery in told["deliveries"] for file in delivery["files"]]
+def test_every_delivered_file_is_listed_with_its_address_size_and_digest(company: Company, pack: Path) -> None:
+    inputs = json.loads(members(pack)["inputs.json"])
+    files = [file for delivery in inputs["deliveries"] for file in delivery["files"]]
     assert [Path(file["uri"]).parents[3] for file in files] == [company.export] * 2
     for file in files:
         content = Path(file["uri"]).read_bytes()
         assert (file["bytes"], file["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
-    (source,) = told["runs"]
+    (source,) = inputs["runs"]
     logs = {path.name: path.read_bytes() for path in company.events.iterdir()}
     assert {file["key"]: (file["bytes"], file["sha256"]) for file in source["files"]} == {
         name: (len(content), hashlib.sha256(content).hexdigest()) for name, content in logs.items()
     }
     assert {name: members(pack)[f"runs/{source['name']}/{name}"] for name in logs} == logs
     # What a small company's deliveries are called.
-    assert [delivery["delivery_id"] for delivery in told["deliveries"]] == ["55.04", "21.50"]
+    assert [delivery["delivery_id"] for delivery in inputs["deliveries"]] == ["55.04", "21.50"]
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "expected"),
     [
         ("https://user:pass@mlflow.acme.dev/api?token=abc#x", "https://mlflow.acme.dev/api"),
         ("s3://acme-billing/cur2", "s3://acme-billing/cur2"),
@@ -79,8 +79,8 @@ def test_every_delivered_file_is_told_with_its_address_size_and_digest(company: 
         (None, None),
     ],
 )
-def test_an_address_is_told_without_what_opens_it(address: str | None, told: str | None) -> None:
-    assert redacted(address) == told
+def test_an_address_is_shown_without_what_opens_it(address: str | None, expected: str | None) -> None:
+    assert redacted(address) == expected
 
 
 def test_no_secret_of_the_configuration_is_in_a_pack(company: Company, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def change_record(change: Callable[[list[dict]], None]) -> Callable[[Members], N
 @pytest.mark.slow
 def test_every_check_of_every_mart_is_recorded_with_its_expectation(gated: Path, capsys: Captured) -> None:
     checks = json.loads(members(gated)["publication.json"])["checks"]
-    # Columns and types are compared before Great Expectations is asked; the company has two months.
+    # Columns and types are compared before Great Expectations runs; the company has two months.
     promised = {
         (model.key, month, check.name)
         for model in load_catalog().ordered

@@ -45,7 +45,7 @@ def test_a_forgery_under_a_manifest_that_fits_is_reported_with_both_values(
     pack: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The GPU run's cost is made 100.08 in the Parquet file, the Trainium run's 68.00 on the page, and the records of
-    the runs, an input, tell of a second epoch of the GPU run."""
+    the runs, an input, record a second epoch of the GPU run."""
 
     def change(held: dict[str, bytes]) -> None:
         frame = pl.read_parquet(io.BytesIO(held[RUNS]))
@@ -62,14 +62,14 @@ def test_a_forgery_under_a_manifest_that_fits_is_reported_with_both_values(
     # The forged epoch moves figures in more marts than are shown.
     monkeypatch.setattr("pipelines.evidence.verify.SHOWN", 10_000)
     assert refused(rewritten(pack, change, sealed=True)).exit_code == 1
-    told = capsys.readouterr().out
-    cells = [[cell.strip() for cell in line.strip("│ ").split("│")] for line in told.splitlines()]
+    output = capsys.readouterr().out
+    cells = [[cell.strip() for cell in line.strip("│ ").split("│")] for line in output.splitlines()]
     assert ["mart_run_cost", "run_id=gpu-1", "effective_cost_usd", "100.08", "110.08"] in cells
     # It had one epoch, and the forged input gives two.
     assert ["mart_run_cost", "run_id=gpu-1", "epoch_completed_count", "1", "2"] in cells
-    # The logs beside the forged records still tell of one epoch.
+    # The logs next to the forged records still record one epoch.
     assert [cell[-2:] for cell in cells if cell[0] == "records/tracker_epoch"] == [["1 row", "no row"]]
-    # The CSV beside the forged Parquet still says what was.
+    # The CSV next to the forged Parquet still holds the old values.
     others = {cell[0] for cell in cells if cell[0].endswith((".csv", ".html", ".pdf"))}
     # Another epoch is another cost per epoch, in the report on paper and in the savings proof too; no commitment moved.
     assert others == {
@@ -82,7 +82,7 @@ def test_a_forgery_under_a_manifest_that_fits_is_reported_with_both_values(
 
 @pytest.mark.slow
 def test_a_forged_report_is_named_with_both_readings(pack: Path, capsys: Captured) -> None:
-    """A word of the savings proof, of which the paper beside it says the other; and a paper that is not its page's."""
+    """A word of the savings proof, whose paper next to it states the opposite; and a paper that is not its page's."""
 
     def change(held: dict[str, bytes]) -> None:
         assert held["reports/savings.html"].count(b"Nothing restated") == 1
@@ -90,10 +90,10 @@ def test_a_forged_report_is_named_with_both_readings(pack: Path, capsys: Capture
         held["reports/commitments.pdf"] += b"% more"
 
     assert "3 differences" in str(refused(rewritten(pack, change, sealed=True)))
-    told = capsys.readouterr().out
-    assert "Much restated" in told and "Nothing restated" in told
+    output = capsys.readouterr().out
+    assert "Much restated" in output and "Nothing restated" in output
     for member in ("reports/savings.html", "reports/savings.pdf", "reports/commitments.pdf"):
-        assert member in told
+        assert member in output
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_forged_report_is_named_with_both_readings(pack: Path, capsys: Capture
 def test_an_added_drawing_and_a_digest_of_other_bills_are_each_named(
     pack: Path, capsys: Captured, inserted: str
 ) -> None:
-    """A reader takes what a picture says for what the report says. An auditor compares digests with the bucket: a
+    """A reader takes what a picture shows for what the report states. An auditor compares digests with the bucket: a
     genuine one may not stand next to invented lines. The third difference is the paper, which lacks the drawing."""
 
     def change(held: dict[str, bytes]) -> None:
@@ -116,10 +116,10 @@ def test_an_added_drawing_and_a_digest_of_other_bills_are_each_named(
         held["inputs.json"] = json.dumps(inputs).encode()
 
     assert "differs from what its inputs give: 3 differences" in str(refused(rewritten(pack, change, sealed=True)))
-    told = capsys.readouterr().out
-    assert "cost $1.00" in told
-    assert "kept_sha256" in told
-    assert "reports/savings.pdf" in told
+    output = capsys.readouterr().out
+    assert "cost $1.00" in output
+    assert "kept_sha256" in output
+    assert "reports/savings.pdf" in output
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_an_added_drawing_and_a_digest_of_other_bills_are_each_named(
     [
         *((key, None) for key in ("publication", "code_revision", "has_bills", "not_recomputed")),
         *(("month", value) for value in ("2026-13", 5, "2031-01", ["2026-07"])),
-        *(("not_recomputed", value) for value in (5, [5], ["mart_of_nobody"], ["mart_run_cost"])),
+        *(("not_recomputed", value) for value in (5, [5], ["mart_unknown"], ["mart_run_cost"])),
         ("has_bills", "yes"),
     ],
 )

@@ -147,7 +147,7 @@ UNNAMED = [
     "runs/more/a.jsonl",
     "records/tracker_epoch/more.parquet",
     "records/tracker_more/a.parquet",
-    "marts/mart_of_nobody.parquet",
+    "marts/mart_unknown.parquet",
     "marts/mart_run_cost.xlsx",
     "reports/secret.html",
     # The first publication has none before it.

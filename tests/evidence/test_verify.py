@@ -44,7 +44,7 @@ def test_what_people_decided_and_agreed_is_rebuilt_from_the_record(built_company
     frozen = Path(__file__).parents[1] / "golden" / "a_plan_outlives_the_gpus_it_was_for"
     shutil.copy(frozen / "baseline_llama8b.toml", company.config.parent)
     adjustment = (
-        'baseline = "llama8b"\nmonth = "2026-07"\namount_usd = "-1.5"\nreason = "told"\ndecided_on = 2026-08-01\n'
+        'baseline = "llama8b"\nmonth = "2026-07"\namount_usd = "-1.5"\nreason = "reported"\ndecided_on = 2026-08-01\n'
     )
     period = '{first_month = "2026-07", last_month = "2026-12", commitment_usd = "100"}'
     baseline = (frozen / "decisions.toml").read_text()
@@ -61,7 +61,7 @@ def test_what_people_decided_and_agreed_is_rebuilt_from_the_record(built_company
 
 
 def test_of_a_chart_only_what_fonts_decide_may_differ() -> None:
-    """Other fonts move marks and rename what is made of their places; they say no other word, and add no mark."""
+    """Other fonts move marks and rename what is made of their places; they change no word, and add no mark."""
     rows = [{"a": "gpu", "b": 1}, {"a": "trainium", "b": 2}]
     chart = alt.Chart(alt.Data(values=rows)).mark_bar(clip=True).encode(x="b:Q", y="a:N")
     page = str(figure(lambda width: chart.properties(width=width), "Cost of 2"))
@@ -125,14 +125,14 @@ def test_a_restated_month_is_recomputed_with_the_number_of_its_delivery(
     assert [(str(month)[:7], change) for month, change in moved] == [(AUGUST, Decimal("-6.00"))]
     verify(plain, None, Console())
     assert "VERIFIED: publication 2, " in capsys.readouterr().out
-    # What the first publication was made from was replaced since: it is told, by delivery, not made up.
+    # What the first publication was made from was replaced since: it is reported, by delivery, not made up.
     first = json.loads((copied.warehouse / "publications" / "000001.json").read_text())["published_at"]
     old = pack_of(copied, "old.zip", as_of=first)
     error = refused(old)
     assert (error.exit_code, str(error).startswith("Delivery 21.50 (payer, 2026-08)")) == (3, True)
     with pytest.raises(SourceError, match=r"no longer stored, so they cannot be bundled"):
         pack_of(copied, "old.zip", as_of=first, bundle=True)
-    # Without what was published before, the restatement and what rests on it are left out, and told.
+    # Without what was published before, the restatement and what rests on it are left out, and reported.
     shutil.rmtree(copied.warehouse / "tables" / "core" / "fct_figure_cost")
     del old
     lost = json.loads(members(pack_of(copied, "lost.zip"))["manifest.json"])["not_recomputed"]
@@ -145,6 +145,6 @@ def test_a_restated_month_is_recomputed_with_the_number_of_its_delivery(
         "mart_savings_monthly",
     }
     verify(copied.root / "lost.zip", None, Console())
-    told = capsys.readouterr()
-    assert "VERIFIED" in told.out
-    assert f"not compared: {', '.join(lost)}" in told.out
+    printed = capsys.readouterr()
+    assert "VERIFIED" in printed.out
+    assert f"not compared: {', '.join(lost)}" in printed.out

@@ -58,7 +58,7 @@ TOTALS = (
 )
 
 
-def asked(sql: str, *names: str, invoices: tuple[Mapping[str, Any], ...], bill: Any = BILL) -> list[tuple]:
+def queried(sql: str, *names: str, invoices: tuple[Mapping[str, Any], ...], bill: Any = BILL) -> list[tuple]:
     with Lab({"2026-07": bill}, {}, invoices=invoices) as lab:
         return lab.ask(sql, *names)
 
@@ -67,13 +67,13 @@ def asked(sql: str, *names: str, invoices: tuple[Mapping[str, Any], ...], bill: 
 def test_a_bill_ties_to_its_invoice_to_the_cent(lines: tuple[Mapping[str, Any], ...]) -> None:
     """27.41 less 27.408: two tenths of a cent are rounding, and nothing differs. FOCUS tolerates 1.00 of four lines."""
     columns = "invoice_status, invoiced_cost_usd, invoice_difference_usd, rounding_usd, focus_tolerance_usd"
-    rows = asked(f"select {columns} from {MART} where invoice_id = 'INV-1'", MART, invoices=lines)
+    rows = queried(f"select {columns} from {MART} where invoice_id = 'INV-1'", MART, invoices=lines)
     assert rows == [("tied", Decimal("27.41"), 0, Decimal("0.002"), 1)]
 
 
 def test_a_wrong_cent_is_found_and_named_by_its_line_group() -> None:
     wrong = (LINES[0], invoice("2.41", "Tax"), LINES[2])
-    rows = asked(
+    rows = queried(
         f"select line_group, group_difference_usd, invoice_difference_usd, invoice_status from {DETAIL} "
         "order by line_group",
         DETAIL,
@@ -101,9 +101,9 @@ def test_a_wrong_cent_is_found_in_its_line_where_the_bill_names_lines() -> None:
 
 def test_only_what_was_read_ties_to_the_invoice() -> None:
     sql = f"select invoice_id, invoice_status from {MART} order by invoice_id"
-    assert asked(sql, MART, invoices=()) == [("", "not invoiced"), ("INV-1", "not read"), ("INV-2", "not read")]
-    assert asked(sql, MART, invoices=LINES)[1:] == [("INV-1", "tied"), ("INV-2", "not read")]
-    assert asked(f"select invoice_status from {MONTH}", MONTH, invoices=LINES) == [("partly tied",)]
+    assert queried(sql, MART, invoices=()) == [("", "not invoiced"), ("INV-1", "not read"), ("INV-2", "not read")]
+    assert queried(sql, MART, invoices=LINES)[1:] == [("INV-1", "tied"), ("INV-2", "not read")]
+    assert queried(f"select invoice_status from {MONTH}", MONTH, invoices=LINES) == [("partly tied",)]
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_only_what_was_read_ties_to_the_invoice() -> None:
 )
 def test_what_cannot_be_compared_is_named(more: dict[str, Any], status: str) -> None:
     lines = (invoice("27.41", "total", **more),)
-    assert asked(f"select invoice_status from {DETAIL}", DETAIL, invoices=lines) == [(status,)]
-    tied = asked(f"select invoice_status from {MART} where invoice_id = 'INV-1'", MART, invoices=lines)
+    assert queried(f"select invoice_status from {DETAIL}", DETAIL, invoices=lines) == [(status,)]
+    tied = queried(f"select invoice_status from {MART} where invoice_id = 'INV-1'", MART, invoices=lines)
     assert tied == [(status if status in ("tied", "open") else "not read",)]
 
 
@@ -134,9 +134,9 @@ def test_the_billing_period_decides_what_is_open(stated: str, status: list[str])
     fields = {"document_kind": "billing_period", "invoice_id": "", "currency": "", "invoice_issuer": "AWS"}
     period = invoice("0", "", issue_status=stated, invoice_detail_id="2026-07", **fields)
     sql = f"select status from {MART} order by invoice_id"
-    assert asked(sql, MART, invoices=(period,), bill=bill) == [(each,) for each in status]
-    assert asked(sql, MART, invoices=(), bill=bill) == [("open",), ("reconciled",)]
-    assert asked(f"select count(*) from {DETAIL}", DETAIL, invoices=(period,), bill=bill) == [(0,)]
+    assert queried(sql, MART, invoices=(period,), bill=bill) == [(each,) for each in status]
+    assert queried(sql, MART, invoices=(), bill=bill) == [("open",), ("reconciled",)]
+    assert queried(f"select count(*) from {DETAIL}", DETAIL, invoices=(period,), bill=bill) == [(0,)]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_yen_have_no_cents() -> None:
     bill = [line("1000.4", line_item_currency_code="JPY")]
     lines = (invoice("1000", "total", currency="JPY"),)
     columns = "invoice_status, rounding_usd, focus_tolerance_usd"
-    assert asked(f"select {columns} from {DETAIL}", DETAIL, invoices=lines, bill=bill) == [
+    assert queried(f"select {columns} from {DETAIL}", DETAIL, invoices=lines, bill=bill) == [
         ("tied", Decimal("-0.4"), 100)
     ]
 

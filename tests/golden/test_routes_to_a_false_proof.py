@@ -361,7 +361,7 @@ def test_later_runs_do_not_change_a_registered_verdict() -> None:
     assert "later runs are not judged: 3" in row["verdict_reason"]
 
 
-def test_one_fleet_is_clustered_by_day_and_says_so() -> None:
+def test_one_fleet_is_clustered_by_day_and_states_it() -> None:
     runs = [run | ({"machine": "i-0one"} if run["kind"] == TRN1 else {}) for run in sound()]
     row = verdict(runs, True)
     assert (row["verdict"], "on these machines" in row["verdict_reason"]) == ("proven", True)

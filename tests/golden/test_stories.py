@@ -1,4 +1,4 @@
-"""Every story of this folder, told to the pipeline and compared with the figures derived by hand in its README."""
+"""Every story of this folder, run through the pipeline and compared with the figures derived by hand in its README."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORIES = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.
 
 
 @dataclass(frozen=True)
-class Told:
+class BuiltStory:
     """A story and what came of it; `tables` holds those that its figures and the ledger law are about."""
 
     folder: Path
@@ -34,41 +34,41 @@ def story(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     published_story: Callable[[str], Path],
-) -> Iterator[Told]:
+) -> Iterator[BuiltStory]:
     """A story, built once for all its tests: as far as they ask, and whole where other tests read it."""
     folder: Path = request.param
     figures = read_expected(folder)
-    is_told_again = len(read_bills(folder)) > 1 or any(figure.publication for figure in figures)
-    asked = {name for figure in figures for name in tables_in(figure.sql)} | LAW_TABLES
+    is_restated = len(read_bills(folder)) > 1 or any(figure.publication for figure in figures)
+    needed = {name for figure in figures for name in tables_in(figure.sql)} | LAW_TABLES
     if folder.name in PUBLISHED:
         builder = Builder(Warehouse(load_settings(published_story(folder.name) / "trainledger.toml")))
     else:
-        build = publish_tables if is_told_again else build_warehouse
-        builder = build_story(folder, tmp_path_factory.mktemp(folder.name), asked, build)
-    with open_tables(builder, asked) as tables:
-        yield Told(folder, builder, tables)
+        build = publish_tables if is_restated else build_warehouse
+        builder = build_story(folder, tmp_path_factory.mktemp(folder.name), needed, build)
+    with open_tables(builder, needed) as tables:
+        yield BuiltStory(folder, builder, tables)
 
 
-def test_figures_are_as_derived_by_hand(story: Told) -> None:
+def test_figures_are_as_derived_by_hand(story: BuiltStory) -> None:
     wrong = differences(story.builder, story.tables, read_expected(story.folder))
     assert not wrong, "\n".join(wrong)
 
 
-def test_pieces_sum_to_their_line_on_every_basis(story: Told) -> None:
+def test_pieces_sum_to_their_line_on_every_basis(story: BuiltStory) -> None:
     assert lines_that_do_not_sum(story.tables) == []
 
 
-def test_ledger_is_the_bill_invoice_by_invoice(story: Told) -> None:
+def test_ledger_is_the_bill_invoice_by_invoice(story: BuiltStory) -> None:
     first, *restated = read_bills(story.folder)
     assert ledger_totals(story.tables) == bill_totals(first | {m: d[m] for d in restated for m in d})
 
 
-def test_no_line_is_lost_on_the_way_to_the_ledger(story: Told) -> None:
+def test_no_line_is_lost_on_the_way_to_the_ledger(story: BuiltStory) -> None:
     lines, ledger = total_by_basis(story.builder, story.tables, sorted(read_bills(story.folder)[0]))
     assert ledger.rows() == lines.rows()
 
 
-def test_story_says_where_each_figure_comes_from(story: Told) -> None:
+def test_story_shows_where_each_figure_comes_from(story: BuiltStory) -> None:
     words = (story.folder / "README.md").read_text(encoding="utf-8")
     figures = read_expected(story.folder)
     assert [figure.sql for figure in figures if not figure.derivation] == []

@@ -1,4 +1,4 @@
-"""Builds that are killed, or run beside others and beside readers."""
+"""Builds that are killed, or run next to others and next to readers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_kill_leaves_the_last_publication_and_a_rerun_comes_to_the_same(
 
 
 def expire_lease(place: Place) -> None:
-    """Let the time pass after which a lease that nobody renews counts for nothing."""
+    """Let the time pass after which a lease that is not renewed counts for nothing."""
     from pipelines.warehouse.lock import LEASE_KEY
     from pipelines.warehouse.stores import open_store
 

@@ -21,14 +21,14 @@ WAY = (
 )  # fmt: skip
 
 
-def asked(bill: list[Line], sql: str, table: str) -> list[tuple]:
+def queried(bill: list[Line], sql: str, table: str) -> list[tuple]:
     with Lab({MONTH: bill}, {}) as made:
         return made.ask(sql, table)
 
 
 def identities(bill: list[Line]) -> dict[int, tuple]:
     wanted = "select identity, status, left_usd, right_usd, discount_convention from detail_bill_identity_monthly"
-    return {number: tuple(rest) for number, *rest in asked(bill, wanted, "detail_bill_identity_monthly")}
+    return {number: tuple(rest) for number, *rest in queried(bill, wanted, "detail_bill_identity_monthly")}
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
@@ -97,4 +97,4 @@ def test_discounts_are_taken_once_whatever_the_convention(data: st.DataObject) -
     seed = data.draw(whole_bill("rows"))
     in_line = [dict(line) for line in seed if not line["line_item_line_item_type"].endswith("Discount")]
     sql = "select sum(effective_cost_usd) from fct_ledger"
-    assert asked(in_line, sql, "fct_ledger") == asked(seed, sql, "fct_ledger")
+    assert queried(in_line, sql, "fct_ledger") == queried(seed, sql, "fct_ledger")

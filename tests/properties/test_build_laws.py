@@ -52,7 +52,7 @@ def files(builder: Builder) -> dict[str, str]:
     for path in sorted(tables.rglob("*.parquet")):
         place = path.relative_to(tables).as_posix()
         if place.startswith("raw/"):
-            # What was recorded is known by its listing, which says when; what is made of it, by content alone.
+            # What was recorded is known by its listing, which records when; what is made of it, by content alone.
             place = f"{path.parent.name} {path.stem.rpartition('-')[2]}"
         found[place] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found

@@ -30,7 +30,7 @@ from pipelines.models.validate import validate
 from pipelines.warehouse.lake import Lake
 
 STORED = [model for model in load_catalog().ordered if model.stored]
-# Great Expectations fetches this many rows of a query at most; of a column as many as it is asked for.
+# Great Expectations fetches this many rows of a query at most; of a column as many as requested.
 FETCHED, ALL = 200, 100_000
 # A row of the table alone does not break these: they turn on other tables, or on how many rows there are.
 UNBROKEN = {

@@ -63,7 +63,7 @@ def test_one_factor_that_differs_takes_all(trn: Decimal, value: float) -> None:
 
 @given(positive_costs, positive_costs, measured, measured)
 def test_a_part_has_the_sign_of_what_its_factor_did(gpu: Decimal, trn: Decimal, a: float, b: float) -> None:
-    """A dearer price on the GPU can only have made the GPU dearer."""
+    """A higher price on the GPU can only have made the GPU more expensive."""
     (price, _) = decompose(gpu, trn, {"silicon_price": (a, b)}, "silicon_hours")
     assert price.usd is not None
     assert price.usd >= 0 if a >= b else price.usd <= 0
@@ -71,7 +71,7 @@ def test_a_part_has_the_sign_of_what_its_factor_did(gpu: Decimal, trn: Decimal, 
 
 @pytest.mark.parametrize("missing", [None, 0.0, float("nan"), -1.0])
 def test_a_factor_that_is_not_measured_stands_in_the_remaining_one(missing: float | None) -> None:
-    """8 = 2 x 4 beside 1 = 1 x 1: without the first factor all of ln 8 is the second's, 7 dollars."""
+    """8 = 2 x 4 next to 1 = 1 x 1: without the first factor all of ln 8 is the second's, 7 dollars."""
     rate, hours = decompose(Decimal(8), Decimal(1), {"rate": (missing, 1.0)}, "hours")
     assert (rate.usd, rate.log_ratio) == (None, None)
     assert hours.usd == 7

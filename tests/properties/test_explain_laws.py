@@ -13,7 +13,7 @@ FEW = settings(max_examples=12, deadline=None, derandomize=True, database=None)
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 # As the marts add: unknown as soon as a part is.
 SUMS = ", ".join(f"case when count({base}) = count(*) then sum({base}) end" for base in BASES)
-# What a row of the daily mart, an invoice and a level of an explanation are told apart by.
+# What distinguishes the rows of the daily mart, the invoices and the levels of an explanation.
 KEY = (
     "usage_date, payer_account_id, account_id, invoice_id, billing_month, billing_currency, bucket, charge_category, "
     "service, accelerator_family, run_id, evidence"
@@ -40,10 +40,10 @@ def test_the_lines_behind_any_part_of_the_ledger_sum_to_it(bill: list[dict[str, 
         summed = f"select {KEY}, sum(accelerator_hours), {SUMS} from {{}} group by all order by all"
         ledger = made.ask(summed.format("fct_ledger"), "fct_ledger")
         assert made.ask(summed.format("fct_ledger_line"), "fct_ledger_line") == ledger
-        # No line is told without the rule it counts by, and every delivered line is behind something.
-        told = made.ask(
+        # No line is explained without the rule it counts by, and every delivered line is behind something.
+        counts = made.ask(
             "select count(distinct source_row), "
             "count(*) filter (where share_rule is null or cost_rule_meaning is null) from fct_ledger_line",
             "fct_ledger_line",
         )
-        assert told == [(len(bill), 0)]
+        assert counts == [(len(bill), 0)]

@@ -28,7 +28,7 @@ def test_no_money_is_lost_on_the_way_and_no_rule_is_broken(bill: list[dict[str, 
             f"from {CHARGES} group by all",
             CHARGES,
         )
-        told = lab.ask(
+        ledger = lab.ask(
             "select payer_account_id, invoice_id, sum(billed_cost_usd), coalesce(sum(effective_cost_usd), 0), "
             f"count(*) - count(effective_cost_usd) from {LINES} group by all",
             LINES,
@@ -36,7 +36,7 @@ def test_no_money_is_lost_on_the_way_and_no_rule_is_broken(bill: list[dict[str, 
         # Our effective cost is before credits, FOCUS counts them (design 3.1).
         found = {row[:2]: (row[2], row[3] - (row[4] or 0), row[5]) for row in charged}
         nothing = (Decimal(0), Decimal(0), 0)
-        assert {row[:2]: found.get(row[:2], nothing) for row in told} == {row[:2]: row[2:] for row in told}
+        assert {row[:2]: found.get(row[:2], nothing) for row in ledger} == {row[:2]: row[2:] for row in ledger}
         names = ", ".join(f'"{name}"' for name in COLUMNS)
         rows = pl.DataFrame(lab.ask(f"select {names} from {CHARGES}", CHARGES), schema=list(COLUMNS), orient="row")
         with duckdb.connect() as connection:

@@ -1,4 +1,4 @@
-"""A month is worth the same whichever export tells it: random bills as CUR 2.0 and as FOCUS, through the real SQL."""
+"""A month is worth the same whichever export delivers it: random bills as CUR 2.0 and FOCUS, through the real SQL."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ OF_A_BLOCK, OF_USAGE = ("Fee",), ("Usage", "DiscountedUsage", "SavingsPlanCovere
 
 
 @st.composite
-def told_by_both(draw: st.DrawFn) -> Bill:
-    """Lines that both kinds of export can tell, covered usage with its negation, no net columns."""
+def common_bills(draw: st.DrawFn) -> Bill:
+    """Lines that both kinds of export can hold, covered usage with its negation, no net columns."""
     bill: Bill = []
     for line in draw(st.lists(any_line(), min_size=1, max_size=10)):
         kind, usage = line["line_item_line_item_type"], line["line_item_usage_type"]
@@ -56,13 +56,13 @@ def told_by_both(draw: st.DrawFn) -> Bill:
 
 
 def in_focus(bill: Bill) -> Bill:
-    """The bill as FOCUS tells it, under the normalized columns; a tag is no column of an export."""
-    told = []
+    """The bill as FOCUS, under the normalized columns; a tag is no column of an export."""
+    charges = []
     for line in bill:
         tag = {"tag_run_id": line.get("tag_run_id", "")}
         rate = {"pricing_term": "OnDemand", "product_region_code": "", "resource_tags": ""}
-        told += [{**focus, **tag} for focus in as_focus([{**LINE, **rate, **line}])]
-    return normalized(focus_lines(told, MONTH))
+        charges += [{**focus, **tag} for focus in as_focus([{**LINE, **rate, **line}])]
+    return normalized(focus_lines(charges, MONTH))
 
 
 def costs(listed: ColumnList, bill: Bill, stays: Sequence[Stay]) -> tuple[list[tuple], list[tuple], list[tuple]]:
@@ -72,7 +72,7 @@ def costs(listed: ColumnList, bill: Bill, stays: Sequence[Stay]) -> tuple[list[t
         buckets = made.ask(
             "select bucket, payer_account_id, usage_date, coalesce(run_id, '') as run, coalesce(resource_id, ''),"
             f" market = 'spot', {SUMS} from fct_ledger group by all"
-            # A line that is worth nothing may be told by one export alone.
+            # A line that is worth nothing may be in one export alone.
             " having sum(abs(effective_cost_usd) + abs(billed_cost_usd) + coalesce(abs(list_cost_usd), 0)) > 0"
             " order by all",
             "fct_ledger",
@@ -86,6 +86,6 @@ def costs(listed: ColumnList, bill: Bill, stays: Sequence[Stay]) -> tuple[list[t
 
 
 @FEW
-@given(told_by_both(), any_stays)
+@given(common_bills(), any_stays)
 def test_a_month_costs_the_same_in_either_export(bill: Bill, stays: list[Stay]) -> None:
     assert costs(FOCUS, in_focus(bill), stays) == costs(CUR, bill, stays)

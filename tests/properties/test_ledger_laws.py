@@ -63,11 +63,11 @@ def billed(bill: Bill) -> dict[str, Decimal]:
     total: dict[str, Decimal] = defaultdict(Decimal)
     offset: dict[str, Decimal] = defaultdict(Decimal)
     for line in bill:
-        told = {**LINE, **line}
-        cost = Decimal(told["line_item_unblended_cost"])
-        total[told["bill_payer_account_id"]] += cost
-        if told["line_item_line_item_type"] in ("SavingsPlanCoveredUsage", "SavingsPlanNegation"):
-            offset[told["bill_payer_account_id"]] += cost
+        full = {**LINE, **line}
+        cost = Decimal(full["line_item_unblended_cost"])
+        total[full["bill_payer_account_id"]] += cost
+        if full["line_item_line_item_type"] in ("SavingsPlanCoveredUsage", "SavingsPlanNegation"):
+            offset[full["bill_payer_account_id"]] += cost
     # Where a plan's usage and its negation cancel to under half a cent, both count nothing.
     cancelled = {payer for payer, cost in offset.items() if abs(cost) < Decimal("0.005")}
     return {payer: amount - (offset[payer] if payer in cancelled else 0) for payer, amount in total.items()}

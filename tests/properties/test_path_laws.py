@@ -37,7 +37,7 @@ PLAIN = st.lists(st.from_regex(r"[a-zA-Z0-9_=][a-zA-Z0-9_=.@+-]{0,12}", fullmatc
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
-    """A folder with files and links in it, beside a folder that no name may reach."""
+    """A folder with files and links in it, next to a folder that no name may reach."""
     with TemporaryDirectory() as above:
         root, outside = Path(above, "root"), Path(above, "outside")
         (root / "folder").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What runs come to depends on what was told, never on the order, the files or how often it was told."""
+"""What runs come to depends on what was recorded, never on the order, the files or how often it was recorded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NEEDED = ("resource", "phase", "epoch", "metric", "value")
 
 
 @st.composite
-def told(draw: st.DrawFn) -> dict[str, Any]:
+def event(draw: st.DrawFn) -> dict[str, Any]:
     kind = draw(st.sampled_from(sorted(FIELDS)))
     line = {
         "event": kind,
@@ -76,7 +76,7 @@ def stories(draw: st.DrawFn) -> Story:
             *(("phase_started", {"phase": thing}) for thing in THINGS),
         )
     ]
-    return begun + draw(st.lists(told(), max_size=25))
+    return begun + draw(st.lists(event(), max_size=25))
 
 
 def read(*files: Story) -> RunRecords:
@@ -103,7 +103,7 @@ def test_order_does_not_matter(story: Story, data: st.DataObject) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(stories(), st.data())
-def test_telling_twice_is_telling_once(story: Story, data: st.DataObject) -> None:
+def test_recording_twice_is_recording_once(story: Story, data: st.DataObject) -> None:
     again = data.draw(st.lists(st.sampled_from(story)))
     assert same_tables(read(story), read(story, again))
 

@@ -147,7 +147,7 @@ def test_dollars_are_conserved_over_servers_and_restarts(lengths: list[tuple[int
 def test_dollars_are_conserved_with_runs_and_servers_on_one_machine(
     one: list[tuple[int, int | None]], other: list[tuple[int, int | None]], stays: list[Stay], part: str
 ) -> None:
-    """Each piece is a run's, a server's or nobody's; what the servers are charged is in the ledger."""
+    """Each piece is a run's, a server's or no one's; what the servers are charged is in the ledger."""
     bill = [machine_line(MACHINE, number, part, "55.04") for number in range(HOURS)]
     serving = rows_of(served(one, 2, "s"), served(other, 1, "t"))
     with Lab({MONTH: bill}, tracker(stays), serving=serving) as made:
@@ -160,7 +160,7 @@ def test_dollars_are_conserved_with_runs_and_servers_on_one_machine(
         [(servers,)] = made.ask(own + "server_id is not null", "fct_ledger")
         capacity = "detail_serving_capacity_hourly"
         [(charged,)] = made.ask(f"select coalesce(sum(effective_cost_usd), 0) from {capacity}", capacity)
-        # Idle of nobody may be negative where runs claim too much, which a check refuses.
+        # Idle cost of no one may be negative where runs claim too much, which a check refuses.
         assert min(servers, whole) - Decimal("1e-6") <= charged <= max(servers, whole) + Decimal("1e-6")
 
 

@@ -1,4 +1,4 @@
-"""Shared cost in the showback: each policy says who it falls to, and none loses or adds a cent."""
+"""Shared cost in the showback: each policy defines who it falls to, and none loses or adds a cent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def shared_line(cost: str, **more: str) -> dict[str, str]:
 
 
 # One hour. In account …4444 team nlp's run costs 30 and vision's 10; 4 of network are shared there. In …5555 are 8,
-# tagged vision, and in …6666 2, of nobody; no run is in either. Shared in all: 14.
+# tagged vision, and in …6666 2, of no team; no run is in either. Shared in all: 14.
 BILL = [
     machine_line("i-0a", 0, "1", "30"),
     machine_line("i-0b", 0, "1", "10"),
@@ -54,7 +54,7 @@ STAYS = [Stay(0, "i-0a", None, 0, HOUR_MS), Stay(1, "i-0b", None, 0, HOUR_MS)]
         ("owner", {"nlp": "4", "vision": "8", "no team": "2"}),
     ],
 )
-def test_each_policy_distributes_as_it_says(policy: str, parts: dict[str, str]) -> None:
+def test_each_policy_distributes_as_it_states(policy: str, parts: dict[str, str]) -> None:
     runs = teamed(STAYS, {"run-0": "nlp", "run-1": "vision"})
     with Lab({MONTH: BILL}, runs, policy=Policy.model_validate({"shared_cost": policy})) as made:
         found = made.ask(

@@ -1,4 +1,4 @@
-"""DAWNBench entries on EC2: hours and accuracy by epoch, told to the pipeline, come to the leaderboard's dollars."""
+"""DAWNBench entries on EC2: hours and accuracy by epoch, read by the pipeline, come to the leaderboard's dollars."""
 
 from __future__ import annotations
 
@@ -87,6 +87,6 @@ def test_whole_run_and_cost_to_target(folder: Path, built: Builder, entry: Entry
         f"where run_id = '{entry.name}'",
     ).row(0, named=True)
     assert float(run["effective_cost_usd"]) == pytest.approx(entry.whole_run_usd, abs=0.005)
-    # A millisecond of every machine is all that telling times in milliseconds can lose.
+    # A millisecond of every machine is all that recording times in milliseconds can lose.
     assert float(run["cost_to_target_usd"]) == pytest.approx(first * rate, abs=rate / 3_600_000)
     assert run["epoch_completed_count"] == len(rows)

@@ -38,12 +38,12 @@ class Clock:
 
 
 def clock(path: Path) -> Clock:
-    told = [json.loads(line) for line in re.findall(r":::MLLOG (\{.*\})", path.read_text())]
+    entries = [json.loads(line) for line in re.findall(r":::MLLOG (\{.*\})", path.read_text())]
 
     def at(key: str) -> float:
-        return next(entry["time_ms"] for entry in told if entry["key"] == key) / 1000
+        return next(entry["time_ms"] for entry in entries if entry["key"] == key) / 1000
 
-    first = min(entry["time_ms"] for entry in told) / 1000
+    first = min(entry["time_ms"] for entry in entries) / 1000
     return Clock(first, at("init_start"), at("init_stop"), at("run_start"), at("run_stop"))
 
 
@@ -65,7 +65,7 @@ def built(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Builder:
         times = clock(folder / f"{name}.txt")
         started = datetime.fromtimestamp(times.first, UTC).replace(tzinfo=None)
         lasts = timedelta(milliseconds=round((times.run_stop - times.first) * 1000))
-        # A log names no machine: a tag of the bill says whose it was.
+        # A log names no machine: a tag of the bill names its owner.
         tags = json.dumps({"user_run_id": name})
         for line in instance_time(f"i-{name}", "p5.48xlarge", str(RATE), started, lasts, resource_tags=tags):
             months.setdefault(line["line_item_usage_start_date"][:7], []).append(line)
@@ -96,14 +96,15 @@ def test_what_is_scored_and_what_is_paid(folder: Path, built: Builder, name: str
 
 
 def test_no_trainium_entry_no_verdict(built: Builder, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nobody submitted Trainium to Training v4.0 (facts training-runs 6): GPU alone is compared with nothing."""
+    """No one submitted Trainium to Training v4.0 (facts training-runs 6): GPU alone is compared with nothing."""
     claimed = "select count(*) from mart_silicon_comparison where verdict <> 'not comparable'"
     assert ask_published(built, claimed).item() == 0
     assert ask_published(built, "select count(*) from mart_cost_decomposition").item() == 0
     (workload,) = ask_published(built, "select distinct workload_id from mart_run_cost")["workload_id"]
     config = Path(built.warehouse.settings.warehouse.location).parent / "trainledger.toml"
-    said = run_command(capsys, "reprice", workload, "--at", "2026-08-01", "--config", str(config))
-    assert said.code == 1
+    result = run_command(capsys, "reprice", workload, "--at", "2026-08-01", "--config", str(config))
+    assert result.code == 1
     assert (
-        said.error == f"{workload} cannot be repriced: of its completed runs the bill has 2 on GPU and no on Trainium."
+        result.error
+        == f"{workload} cannot be repriced: of its completed runs the bill has 2 on GPU and no on Trainium."
     )

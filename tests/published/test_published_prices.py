@@ -12,8 +12,8 @@ from support.commands import run_command
 from pipelines.analysis.published_price import PublishedPrice, reconcile
 
 
-def rows(*told: tuple[str, str, str, str]) -> list[PublishedPrice]:
-    return [PublishedPrice(name, Decimal(speed), Decimal(rate), Decimal(usd)) for name, speed, rate, usd in told]
+def rows(*prices: tuple[str, str, str, str]) -> list[PublishedPrice]:
+    return [PublishedPrice(name, Decimal(speed), Decimal(rate), Decimal(usd)) for name, speed, rate, usd in prices]
 
 
 # S5, Neuron's Inf2 page of September 2024: inferences a second on inf2.xlarge at its RI-effective rate.
@@ -38,7 +38,7 @@ def test_inferentia_prices_follow_from_their_inputs() -> None:
 
 
 def test_a_serving_table_is_flagged_not_reproduced() -> None:
-    said = reconcile(SERVING)
+    sentences = reconcile(SERVING)
     # As the facts recompute them, to a cent.
     for name, recomputed in (
         ("p5", 6.50),
@@ -47,13 +47,15 @@ def test_a_serving_table_is_flagged_not_reproduced() -> None:
         ("trn2", 3.57),
         ("inf2.48xlarge", 1.28),
     ):
-        (sentence,) = (line for line in said if line.startswith(f"{name}: the inputs do not give the output: "))
+        (sentence,) = (line for line in sentences if line.startswith(f"{name}: the inputs do not give the output: "))
         (found,) = re.findall(r"are \$([0-9.]+) per million", sentence)
         assert float(found) == pytest.approx(recomputed, abs=0.0101)
-    factors = [float(found) for line in said for found in re.findall(r"\(([0-9.]+) times less\)", line)]
+    factors = [float(found) for line in sentences for found in re.findall(r"\(([0-9.]+) times less\)", line)]
     # Off by 4.6 to 21 times.
     assert len(factors) == 5 and min(factors) == 4.6 and round(max(factors)) == 21
-    assert said[-1] == "The ranking differs too: by the inputs it is inf2.48xlarge < p4d < trn2 < p5 < g6e.48xlarge."
+    assert (
+        sentences[-1] == "The ranking differs too: by the inputs it is inf2.48xlarge < p4d < trn2 < p5 < g6e.48xlarge."
+    )
 
 
 def write_table(path: Path, rows: list[PublishedPrice]) -> str:
@@ -63,14 +65,14 @@ def write_table(path: Path, rows: list[PublishedPrice]) -> str:
     return str(path)
 
 
-def test_the_command_tells_the_one_table_from_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_distinguishes_the_two_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """S5 follows, exit 0; S6 is refused with a sentence a row, exit 1, and no price of it is printed as ours."""
-    said = run_command(capsys, "reprice", "--table", write_table(tmp_path / "inf2.csv", INF2))
-    assert (said.code, said.out) == (0, "inf2.csv: each price follows from its inputs (4 prices).\n")
-    said = run_command(capsys, "reprice", "--table", write_table(tmp_path / "serving.csv", SERVING))
-    assert (said.code, said.out) == (1, "")
-    assert said.error.count("the inputs do not give the output") == 5
-    assert said.error.endswith(
+    result = run_command(capsys, "reprice", "--table", write_table(tmp_path / "inf2.csv", INF2))
+    assert (result.code, result.out) == (0, "inf2.csv: each price follows from its inputs (4 prices).\n")
+    result = run_command(capsys, "reprice", "--table", write_table(tmp_path / "serving.csv", SERVING))
+    assert (result.code, result.out) == (1, "")
+    assert result.error.count("the inputs do not give the output") == 5
+    assert result.error.endswith(
         "The ranking differs too: by the inputs it is inf2.48xlarge < p4d < trn2 < p5 < g6e.48xlarge."
     )
 
@@ -80,14 +82,14 @@ def test_a_price_per_total_token_is_normalized_first(tmp_path: Path, capsys: pyt
     head = "name,units_per_second,price_per_hour_usd,printed_usd_per_million,convention,input_tokens,output_tokens\n"
     lines = "16,311,72.795,65.02,output,,\n128,2359,72.795,8.57,,,\n", "128 total,2359,72.795,0.26,total,8192,256\n"
     (tmp_path / "v1.csv").write_text(head + "".join(lines))
-    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v1.csv"))
-    assert (said.code, said.out) == (0, "v1.csv: each price follows from its inputs (3 prices).\n")
+    result = run_command(capsys, "reprice", "--table", str(tmp_path / "v1.csv"))
+    assert (result.code, result.out) == (0, "v1.csv: each price follows from its inputs (3 prices).\n")
     (tmp_path / "v1.csv").write_text(head + lines[1].replace("total,8192", "output,8192"))
-    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v1.csv"))
-    assert (said.code, "are $8.57 per million, printed $0.26 (33.0 times less)" in said.error) == (1, True)
+    result = run_command(capsys, "reprice", "--table", str(tmp_path / "v1.csv"))
+    assert (result.code, "are $8.57 per million, printed $0.26 (33.0 times less)" in result.error) == (1, True)
     (tmp_path / "v1.csv").write_text(head + lines[1].replace(",256", ","))
-    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v1.csv"))
-    assert (said.code, "line 2: output_tokens is empty and is not a positive number" in said.error) == (2, True)
+    result = run_command(capsys, "reprice", "--table", str(tmp_path / "v1.csv"))
+    assert (result.code, "line 2: output_tokens is empty and is not a positive number" in result.error) == (2, True)
 
 
 def test_v7_a_rate_that_is_not_the_list_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,15 +99,15 @@ def test_v7_a_rate_that_is_not_the_list_price(tmp_path: Path, capsys: pytest.Cap
     head = "name,units_per_second,price_per_hour_usd,printed_usd_per_million,instance_type\n"
     cloud = "H100,5500,2.49,0.13,\nA100,4200,1.40,0.09,\n2 H100,2200,4.98,0.63,\nH200,1800,2.49,0.38,\n"
     (tmp_path / "v7.csv").write_text(head + cloud + "AWS,1000,33.86,9.41,\n")
-    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v7.csv"))
-    assert (said.code, said.out) == (0, "v7.csv: each price follows from its inputs (5 prices).\n")
+    result = run_command(capsys, "reprice", "--table", str(tmp_path / "v7.csv"))
+    assert (result.code, result.out) == (0, "v7.csv: each price follows from its inputs (5 prices).\n")
     (tmp_path / "v7.csv").write_text(head + cloud + "AWS,1000,33.86,9.41,p5.48xlarge\n")
-    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v7.csv"), "--at", "2026-05-15")
-    assert (said.code, said.out) == (1, "")
+    result = run_command(capsys, "reprice", "--table", str(tmp_path / "v7.csv"), "--at", "2026-05-15")
+    assert (result.code, result.out) == (1, "")
     flagged = "AWS: the rate is stale or unknown: $33.86 an hour, in the price book $55.04, at which it is $15.29 per"
-    assert flagged in said.error and "inputs do not give" not in said.error
-    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v7.csv"))
-    assert (said.code, "--at is required" in said.error) == (2, True)
+    assert flagged in result.error and "inputs do not give" not in result.error
+    result = run_command(capsys, "reprice", "--table", str(tmp_path / "v7.csv"))
+    assert (result.code, "--at is required" in result.error) == (2, True)
 
 
 def test_v8_a_break_even_in_tokens_does_not_depend_on_utilization(
@@ -117,12 +119,12 @@ def test_v8_a_break_even_in_tokens_does_not_depend_on_utilization(
     head = "name,usd_per_month,usd_per_million,printed_million_tokens_per_month\n"
     rows = [f"{name},4608,10,{printed}\n" for name, printed in (("all", "0.46"), ("30%", "1.5"), ("10%", "4.6"))]
     (tmp_path / "v8.csv").write_text(head + "".join(rows))
-    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v8.csv"))
-    factors = re.findall(r"are 460\.80 million tokens a month, printed [0-9.]+ \(([0-9.]+) times less\)", said.error)
-    assert (said.code, factors) == (1, ["1001.7", "307.2", "100.2"])
+    result = run_command(capsys, "reprice", "--table", str(tmp_path / "v8.csv"))
+    factors = re.findall(r"are 460\.80 million tokens a month, printed [0-9.]+ \(([0-9.]+) times less\)", result.error)
+    assert (result.code, factors) == (1, ["1001.7", "307.2", "100.2"])
     (tmp_path / "v8.csv").write_text(head + "right,4608,10,460.8\n")
-    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v8.csv"))
-    assert (said.code, said.out) == (0, "v8.csv: each figure follows from its inputs (1 figure).\n")
+    result = run_command(capsys, "reprice", "--table", str(tmp_path / "v8.csv"))
+    assert (result.code, result.out) == (0, "v8.csv: each figure follows from its inputs (1 figure).\n")
 
 
 def test_v5_an_active_window_is_five_minutes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,9 +133,9 @@ def test_v5_an_active_window_is_five_minutes(tmp_path: Path, capsys: pytest.Capt
     """
     head = "name,active_windows,model_units,usd_per_unit_minute,printed_usd\n"
     (tmp_path / "v5.csv").write_text(head + "guide,1,2,0.0785,0.002617\npricing page,1,2,0.0785,0.785\n")
-    said = run_command(capsys, "reprice", "--table", str(tmp_path / "v5.csv"))
-    assert (said.code, "guide" in said.error, "pricing page" in said.error) == (1, True, False)
-    assert "printed $0.002617 (300.0 times less)" in said.error
+    result = run_command(capsys, "reprice", "--table", str(tmp_path / "v5.csv"))
+    assert (result.code, "guide" in result.error, "pricing page" in result.error) == (1, True, False)
+    assert "printed $0.002617 (300.0 times less)" in result.error
 
 
 @pytest.mark.parametrize(
@@ -159,6 +161,6 @@ def test_v5_an_active_window_is_five_minutes(tmp_path: Path, capsys: pytest.Capt
 )
 def test_what_is_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, error: str) -> None:
     (tmp_path / "stated.csv").write_text(content)
-    said = run_command(capsys, "reprice", "--table", str(tmp_path / "stated.csv"))
-    assert said.code == 2
-    assert error in said.error
+    result = run_command(capsys, "reprice", "--table", str(tmp_path / "stated.csv"))
+    assert result.code == 2
+    assert error in result.error

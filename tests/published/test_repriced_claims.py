@@ -55,9 +55,9 @@ def pretraining(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def reprice(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    said = run_command(capsys, "reprice", *words, "--json")
-    assert said.code == 0, said.err
-    (row,) = json.loads(said.out)
+    result = run_command(capsys, "reprice", *words, "--json")
+    assert result.code == 0, result.err
+    (row,) = json.loads(result.out)
     return row
 
 
@@ -118,8 +118,8 @@ def test_s8_by_blocks_is_an_offer_of_its_own(pretraining: Path, capsys: pytest.C
 def test_it_shows_the_more_expensive_side_as_words_and_table(
     pretraining: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = run_command(capsys, "reprice", "llama-3.1-8b", "--at", "2026-08-01", "--config", str(pretraining))
-    assert "Trainium is 65.8% more expensive; measured on the bill, list it was 7.2%" in said.out
+    result = run_command(capsys, "reprice", "llama-3.1-8b", "--at", "2026-08-01", "--config", str(pretraining))
+    assert "Trainium is 65.8% more expensive; measured on the bill, list it was 7.2%" in result.out
     table = run_command(capsys, "reprice", "llama", "--at", "2026-08-01", "--csv", "--config", str(pretraining))
     (row,) = csv.DictReader(io.StringIO(table.out))
     assert row["baseline_price_per_hour_usd"] == "55.040000"

@@ -20,7 +20,7 @@ ROWS = (
     (64, (8530, 2340), 10.14, 31_146),
     (128, (11600, 4590), 5.51, 33_874),
 )
-# Precomputing the latents took 3,784 A100-hours, told as $7,600.
+# Precomputing the latents took 3,784 A100-hours, reported as $7,600.
 LATENTS_HOURS, LATENTS_GPUS = 3784, 8
 STARTED = datetime(2026, 5, 1)
 MACHINE_GPUS, MACHINE_RATE = 8, "16"

@@ -1,4 +1,4 @@
-"""Prices told by AWS's own pages, through a bill: a managed-spot saving (S4), inferences by the million (S5)."""
+"""Prices published on AWS's own pages, through a bill: a managed-spot saving (S4), inferences by the million (S5)."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ def test_a_million_inferences(built: Builder, model: str, per_second: str, usd: 
         sql = f"select cost_per_million_tokens_usd from mart_run_cost where run_id = '{model} {kind}'"
         return float(ask(built, sql).item())
 
-    # Printed to a tenth of a cent; on demand 2.3 times as much, so the page's basis must be told.
+    # Printed to a tenth of a cent; on demand 2.3 times as much, so the page's basis must be stated.
     assert price("reserved") == pytest.approx(usd, abs=0.0005)
     assert price("on-demand") / price("reserved") == pytest.approx(2.3, abs=0.05)

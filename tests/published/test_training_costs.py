@@ -45,9 +45,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Builder:
     """One warehouse with every case; each has nodes of its own."""
     lines, events = [], []
     for case in (_fine_tune, _precompile, _p3, _tpu, _p3_on_spot):
-        bill, told = case()
+        bill, recorded = case()
         lines += bill
-        events += told
+        events += recorded
     root = tmp_path_factory.mktemp("published")
     export = write_export(root, {MONTH: lines})
     return lazy_warehouse(write_config(root, billing=export, runs=write_events(root / "runs", events)))
@@ -96,7 +96,7 @@ def _p3() -> tuple[list, list]:
 
 
 def _tpu() -> tuple[list, list]:
-    """S3 b; a Cloud TPU is on no AWS bill, so its line stands here as a machine type nobody lists."""
+    """S3 b; a Cloud TPU is on no AWS bill, so its line stands here as a machine type that no list has."""
     bill = instance_time("i-0tpu", "cloud-tpu.v2", TPU_RATE, IMAGENET_STARTED, _hours(TPU_ROWS[-1][1]))
     return _to_target("imagenet-tpu", "i-0tpu", "cloud-tpu.v2", TPU_ROWS, bill)
 
@@ -139,7 +139,7 @@ def test_neuron_fine_tune_with_its_compile_time(
     assert one(built, figure, mart, "fine-tune") == pytest.approx(published, abs=tolerance)
 
 
-def test_cold_compile_is_a_run_beside_the_headline(built: Builder) -> None:
+def test_cold_compile_is_a_run_next_to_the_headline(built: Builder) -> None:
     # 40 min at 21.50 an hour: $14.33 more.
     assert one(built, "effective_cost_usd", "mart_run_cost", "precompile") == pytest.approx(14.33, abs=0.005)
 
@@ -160,7 +160,7 @@ def test_time_and_cost_to_target(built: Builder, run_id: str, figure: str, publi
 
 
 def test_headline_of_25_dollars_is_another_basis(built: Builder) -> None:
-    # "3 hours for $25", told in whole dollars.
+    # "3 hours for $25", published in whole dollars.
     assert one(built, "cost_to_target_usd", "mart_run_cost", "imagenet-spot") == pytest.approx(25, abs=0.5)
 
 

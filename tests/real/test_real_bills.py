@@ -74,7 +74,7 @@ def billed(line: Line) -> Decimal:
 
 
 def unused(line: Line) -> Decimal:
-    """What a reservation's fee line says was paid for and not used."""
+    """What a reservation's fee line states was paid for and not used."""
     return exact(line["reservation_unused_amortized_upfront_fee_for_billing_period"]) + exact(
         line["reservation_unused_recurring_fee"]
     )
@@ -95,7 +95,7 @@ def test_workshop_by_line_item_type(without_runs: Builder, workshop: dict[str, l
     assert reconciled(without_runs)[month] == (count, cost, cost, ZERO)
 
 
-def test_workshop_is_what_its_readme_says(without_runs: Builder) -> None:
+def test_workshop_is_what_its_readme_states(without_runs: Builder) -> None:
     months = {month: sums for month, sums in reconciled(without_runs).items() if month in WORKSHOP}
     assert months == {
         "2018-10": (119_307, Decimal("4064.4831315379"), Decimal("4064.4831315379"), ZERO),
@@ -156,7 +156,7 @@ def test_koku_lines_of_three_months_in_one_folder(without_runs: Builder, billing
     assert {month: found[month] for month in expected} == {
         month: (count, cost, cost, ZERO) for month, (count, cost) in expected.items()
     }
-    # They are kept as the month they are billed in, and told of.
+    # They are kept as the month they are billed in, and reported.
     warned = [c for c in without_runs.lake.current().checks if not c["passed"] and c["period"] == "2018-08"]
     assert ("line_of_another_month_in_this_delivery", 2) in [(c["check"], c["unexpected_count"]) for c in warned]
 
@@ -221,8 +221,8 @@ def test_koku_usage_covered_without_a_negation_is_billed_as_written(billing: Pat
     place = legacy_export(tmp_path, {"day.csv": content}, name="day", month="20230601-20230701")
     text = f'[warehouse]\nlocation = "warehouse"\n\n[[billing]]\nname = "koku"\nlocation = "{place}"\n'
     (tmp_path / "trainledger.toml").write_text(text)
-    told = ["mart_invoice_reconciliation_monthly", "detail_bill_identity_monthly"]
-    builder = publish_tables(tmp_path / "trainledger.toml", told)
+    tables = ["mart_invoice_reconciliation_monthly", "detail_bill_identity_monthly"]
+    builder = publish_tables(tmp_path / "trainledger.toml", tables)
     rows = ask_published(
         builder, "select status, billed_cost_usd, effective_cost_usd from mart_invoice_reconciliation_monthly"
     ).rows()

@@ -64,7 +64,7 @@ def nise_lines(billing: Path) -> list[tuple[str, dict[str, str]]]:
 
 @pytest.fixture(scope="module")
 def workshop(billing: Path, raw_root: Path) -> list[RawDelivery]:
-    """The two Parquet months, with the manifests AWS would have written beside them."""
+    """The two Parquet months, with the manifests AWS would have written next to them."""
     for month, name in WORKSHOP.items():
         content = (billing / "cur_workshop_2018" / name).read_bytes()
         folder = f"WorkshopCUR/year={month[:4]}/month={int(month[4:6])}"
@@ -129,11 +129,13 @@ def test_nise_line_by_line(nise: list[RawDelivery], nise_lines: list) -> None:
     assert rows == expected
 
 
-def test_nise_says_what_is_odd_in_it(nise: list[RawDelivery], nise_lines: list) -> None:
+def test_what_is_odd_in_nise_is_reported(nise: list[RawDelivery], nise_lines: list) -> None:
     words = sum(line["pricing/publicOnDemandCost"] == "convertible" for _, line in nise_lines)
     (warning,) = (warning for raw in nise for warning in raw.warnings)
     assert f": {words} values of pricing/publicOnDemandCost" in warning and "'convertible'" in warning
-    twins = [said for said in raw_select(nise, STANDARD_TAGS).warnings if "user:Run_ID and user:run_id" in said]
+    twins = [
+        sentence for sentence in raw_select(nise, STANDARD_TAGS).warnings if "user:Run_ID and user:run_id" in sentence
+    ]
     assert len(twins) == len(nise)
 
 
@@ -258,8 +260,8 @@ def test_the_ragged_koku_csv_is_refused_by_its_row(billing: Path, tmp_path: Path
     root = legacy_export(tmp_path, {"test_cur.csv": content}, month="20180601-20180701")
     with pytest.raises(SourceError) as raised:
         stored(root, tmp_path / "raw")
-    told = f"{len(lines[row - 1])} values under {len(lines[0])} columns"
-    assert f"test_cur.csv, row {row} (the header is row 1): {told}" in str(raised.value)
+    message = f"{len(lines[row - 1])} values under {len(lines[0])} columns"
+    assert f"test_cur.csv, row {row} (the header is row 1): {message}" in str(raised.value)
 
 
 def test_a_krone_bill_keeps_zeros_and_currency(billing: Path, tmp_path: Path) -> None:

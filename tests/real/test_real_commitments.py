@@ -53,7 +53,7 @@ def built(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Builder:
     return lazy_warehouse(write_config(root, billing=root / "WorkshopCUR"))
 
 
-def test_each_reservation_costs_its_fee_and_leaves_what_the_fee_says(built: Builder, lines: list[dict]) -> None:
+def test_each_reservation_costs_its_fee_and_leaves_what_the_fee_states(built: Builder, lines: list[dict]) -> None:
     cost: dict[str, Decimal] = defaultdict(Decimal)
     unused: dict[str, Decimal] = defaultdict(Decimal)
     for line in lines:
@@ -110,7 +110,7 @@ def test_hours_reservations_covered_are_those_of_their_lines(built: Builder, lin
 
 def test_accounts_by_the_day_are_the_same_use_as_the_hours(built: Builder) -> None:
     """Two ways over the same lines: with all others by account, and apart hour by hour."""
-    told = [
+    both = [
         ask(
             built,
             "select usage_date, region_id, accelerator_family, commitment_kind, commitment_id, "
@@ -119,5 +119,5 @@ def test_accounts_by_the_day_are_the_same_use_as_the_hours(built: Builder) -> No
         ).rows()
         for mart in ("detail_commitment_use_daily where is_eligible", "detail_commitment_use_hourly")
     ]
-    assert told[0]
-    assert told[0] == told[1]
+    assert both[0]
+    assert both[0] == both[1]

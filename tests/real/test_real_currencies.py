@@ -18,7 +18,7 @@ from pipelines.cli import main
 
 
 @pytest.fixture
-def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     """Run a command; what it printed."""
 
     def run(*arguments: str) -> str:
@@ -28,20 +28,20 @@ def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
             main()
         except SystemExit as left:
             assert not left.code, capsys.readouterr().err
-        spoken = capsys.readouterr()
-        return spoken.out + spoken.err
+        captured = capsys.readouterr()
+        return captured.out + captured.err
 
     return run
 
 
-def answer(say: Any, config: Path, sql: str) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(say("query", sql, "--csv", "--config", str(config)))))[1:]
+def answer(printed: Any, config: Path, sql: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(printed("query", sql, "--csv", "--config", str(config)))))[1:]
 
 
-def test_thirty_krone_from_the_bill_to_the_page(shared_data: Path, tmp_path: Path, say: Any) -> None:
+def test_thirty_krone_from_the_bill_to_the_page(shared_data: Path, tmp_path: Path, printed: Any) -> None:
     """Three covered hours at 10 NOK without their negation: 30 billed; its Savings Plan makes 0.1 an hour effective.
 
-    Beside it lies a bill of 55.04 dollars of another payer; no figure anywhere is 85.04.
+    Next to it is a bill of 55.04 dollars of another payer; no figure anywhere is 85.04.
     """
     content = (shared_data / "billing/cur_legacy/koku_2023-06-01.csv").read_bytes()
     lines = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
@@ -55,10 +55,10 @@ def test_thirty_krone_from_the_bill_to_the_page(shared_data: Path, tmp_path: Pat
     config = write_config(tmp_path, billing="krone")
     config.write_text(config.read_text() + '\n[[billing]]\nname = "dollar"\nlocation = "dollar"\n')
 
-    warned = say("build", "--config", str(config))
+    warned = printed("build", "--config", str(config))
     assert "savings plan usage without its negation" in warned
     invoices = answer(
-        say,
+        printed,
         config,
         "select payer_account_id, currency, billed_cost_usd, ledger_cost_usd, difference_usd "
         "from mart_invoice_reconciliation_monthly order by currency",
@@ -68,16 +68,16 @@ def test_thirty_krone_from_the_bill_to_the_page(shared_data: Path, tmp_path: Pat
         ("000011112222", "USD", Decimal("55.04"), Decimal("55.04"), Decimal(0)),
     ]
     ledger = answer(
-        say,
+        printed,
         config,
         "select billing_currency, sum(effective_cost_usd), sum(list_cost_usd) from mart_cost_ledger_daily "
         "group by 1 order by 1",
     )
-    # The bill does not say what its list prices are in, so they are taken as the bill's: 3 x 10.
+    # The bill does not state the currency of its list prices, so they are taken as the bill's: 3 x 10.
     assert [(unit, Decimal(cost)) for unit, cost, _ in ledger] == [("NOK", effective), ("USD", Decimal("55.04"))]
     assert Decimal(ledger[0][2]) == sum(Decimal(line["pricing/publicOnDemandCost"]) for line in lines)
 
-    say("report", "--out", str(tmp_path / "report.html"), "--config", str(config))
+    printed("report", "--out", str(tmp_path / "report.html"), "--config", str(config))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     page = " ".join(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL).replace("\u00a0", " ").split())
     assert "NOK 30.00 NOK 30.00 NOK 0.00" in page and "$55.04 $55.04 $0.00" in page
@@ -85,9 +85,9 @@ def test_thirty_krone_from_the_bill_to_the_page(shared_data: Path, tmp_path: Pat
     assert "85" not in re.findall(r"(?:\$|NOK )([\d,]+)", page)
 
 
-def test_a_krone_bill_alone_reads_like_any_other(shared_data: Path, tmp_path: Path, say: Any) -> None:
+def test_a_krone_bill_alone_reads_like_any_other(shared_data: Path, tmp_path: Path, printed: Any) -> None:
     content = (shared_data / "billing/cur_legacy/koku_2023-06-01.csv").read_bytes()
     legacy_export(tmp_path, {"day.csv": content}, name="krone", month="20230601-20230701")
     config = write_config(tmp_path, billing="krone")
-    assert "Published 1: 1 billing month," in say("build", "--config", str(config))
-    assert "Nothing changed since publication 1" in say("build", "--config", str(config))
+    assert "Published 1: 1 billing month," in printed("build", "--config", str(config))
+    assert "Nothing changed since publication 1" in printed("build", "--config", str(config))

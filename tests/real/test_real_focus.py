@@ -43,8 +43,8 @@ def total(lines: list[Line], key: Callable[[Line], str], column: str) -> dict[st
 
 
 def configure(root: Path, sources: dict[str, Path]) -> Path:
-    told = "".join(f'\n[[billing]]\nname = "{name}"\nlocation = "{place}"\n' for name, place in sources.items())
-    (root / "trainledger.toml").write_text('[warehouse]\nlocation = "warehouse"\n' + told)
+    sections = "".join(f'\n[[billing]]\nname = "{name}"\nlocation = "{place}"\n' for name, place in sources.items())
+    (root / "trainledger.toml").write_text('[warehouse]\nlocation = "warehouse"\n' + sections)
     return root / "trainledger.toml"
 
 
@@ -96,7 +96,7 @@ def test_sample_ties_by_payer_and_month(sample: Builder, lines: list[Line]) -> N
 
 
 def test_sample_by_charge_category(sample: Builder, lines: list[Line]) -> None:
-    """Effective cost is what the file says (in whole dollars for AWS), less its one credit of -3."""
+    """Effective cost is what the file states (in whole dollars for AWS), less its one credit of -3."""
     rows = ask(
         sample, "select charge_category, sum(billed_cost_usd), sum(effective_cost_usd) from fct_ledger group by 1"
     ).rows()
@@ -126,7 +126,7 @@ def test_list_cost_of_the_sample_is_that_of_its_usage(sample: Builder, lines: li
     assert found == (sum(exact(line["ListCost"]) for line in usage), len(usage))
 
 
-def test_instances_of_the_sample_are_told_by_their_descriptions(sample: Builder, lines: list[Line]) -> None:
+def test_instances_of_the_sample_are_known_by_their_descriptions(sample: Builder, lines: list[Line]) -> None:
     """The sample has neither usage types nor meters; `per On Demand Linux t2.medium Instance Hour` is all there is."""
     aws = [line for line in lines if line["ProviderName"] == "AWS" and "Instance Hour" in line["ChargeDescription"]]
     running = [line for line in aws if line["ResourceId"].startswith("i-")]
@@ -189,16 +189,16 @@ LISTED = {
 }
 
 
-def example(shared_data: Path, root: Path, name: str, mend: Callable[[str], str]) -> Path:
+def example(shared_data: Path, root: Path, name: str, correct: Callable[[str], str]) -> Path:
     """An example as a delivery: its own columns, and those AWS has on every line."""
     rows = lines_of(shared_data / "billing/focus/spec_commitment" / f"{name}.csv")
     text = io.StringIO()
-    told = [{**ALWAYS, "BillingAccountId": name, **row} for row in rows]
-    writer = csv.DictWriter(text, list(told[0]), lineterminator="\n")
+    lines = [{**ALWAYS, "BillingAccountId": name, **row} for row in rows]
+    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(told)
-    files = {"example.csv.gz": packed(mend(text.getvalue()).encode())}
-    return focus_export(root, files, told[0], name=name, month="2023-01")
+    writer.writerows(lines)
+    files = {"example.csv.gz": packed(correct(text.getvalue()).encode())}
+    return focus_export(root, files, lines[0], name=name, month="2023-01")
 
 
 def with_a_real_time(text: str) -> str:
@@ -214,7 +214,7 @@ def examples(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Bui
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_of_the_specification_costs_what_it_says(examples: Builder, name: str) -> None:
+def test_an_example_of_the_specification_costs_what_it_states(examples: Builder, name: str) -> None:
     rows = ask(
         examples,
         "select bucket, sum(billed_cost_usd), sum(effective_cost_usd) from fct_ledger"
@@ -230,9 +230,9 @@ def test_examples_tie_to_the_totals_of_the_data_readme(examples: Builder) -> Non
         examples,
         "select payer_account_id, billed_cost_usd, ledger_cost_usd, status from mart_invoice_reconciliation_monthly",
     ).rows()
-    told = ("8760", "4381.5", "0", "0.5", "2.75", "1.5")
+    totals = ("8760", "4381.5", "0", "0.5", "2.75", "1.5")
     assert {name: cost for name, *cost in rows} == {
-        name: [Decimal(cost), Decimal(cost), "reconciled"] for name, cost in zip(EXAMPLES, told, strict=True)
+        name: [Decimal(cost), Decimal(cost), "reconciled"] for name, cost in zip(EXAMPLES, totals, strict=True)
     }
 
 
@@ -244,8 +244,8 @@ def test_list_cost_of_an_example_is_not_doubled(examples: Builder, name: str) ->
 
 def test_an_hour_that_does_not_exist_is_refused_by_its_row(shared_data: Path, tmp_path: Path) -> None:
     root = example(shared_data, tmp_path, "commitment_discount_purchase_scenario_3", lambda text: text)
-    said = r"row 5 \(the header is row 1\), column ChargePeriodEnd: '2023-02-01T30:00:00Z' is not an ISO timestamp"
-    with pytest.raises(SourceError, match=said):
+    message = r"row 5 \(the header is row 1\), column ChargePeriodEnd: '2023-02-01T30:00:00Z' is not an ISO timestamp"
+    with pytest.raises(SourceError, match=message):
         stored(root, tmp_path / "raw")
 
 

@@ -43,7 +43,7 @@ def test_workshop_is_conformant(exported: Path, name: str) -> None:
     assert violations(exported / name) == {}
 
 
-def test_workshop_is_billed_and_amortized_as_its_file_says(exported: Path, october: pa.Table) -> None:
+def test_workshop_is_billed_and_amortized_as_its_file_states(exported: Path, october: pa.Table) -> None:
     rows = read(exported / "cost_and_usage.csv")
     billed, used, unused, fees = rows.aggregate(
         "sum(BilledCost), sum(EffectiveCost) filter (where CommitmentDiscountStatus = 'Used'), "

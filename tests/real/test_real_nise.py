@@ -80,7 +80,7 @@ def nise_amortized(line: Line) -> Decimal:
 
 
 def nise_run_events() -> list[dict[str, Any]]:
-    """Each run with its attempts, and not a word about its nodes: only the tags of the bill tell."""
+    """Each run with its attempts, and not a word about its nodes: only the tags of the bill name them."""
     events: list[dict[str, Any]] = []
     for run_id, spans in ALIVE.items():
         for number, (started, ended) in enumerate(spans, 1):
@@ -209,7 +209,7 @@ def test_nise_restated_to_the_cent(nise: Nise) -> None:
     assert old == before["2024-02"][1] + before["2024-03"][1]
 
 
-def test_nise_states_no_commitment_and_is_told_as_incomplete(nise: Nise) -> None:
+def test_nise_states_no_commitment_and_is_reported_as_incomplete(nise: Nise) -> None:
     """nise leaves used and total commitment empty and writes no fee for its reserved hours; its negations are whole."""
     lines = [line for line in nise.lines() if line["month"] == "2024-03"]
     assert {line["savingsPlan/TotalCommitmentToDate"] for line in lines} <= {"", "0", "0.0"}
@@ -222,15 +222,15 @@ def test_nise_states_no_commitment_and_is_told_as_incomplete(nise: Nise) -> None
     assert identity(nise.builder, 3, "2024-03") == ("holds", ZERO, ZERO)
 
 
-def test_nise_lacks_the_fees_of_its_plans_in_effective_cost_and_that_is_told(nise: Nise) -> None:
+def test_nise_lacks_the_fees_of_its_plans_in_effective_cost_and_that_is_reported(nise: Nise) -> None:
     """Its fee lines name no commitment: what they bill beyond what covered usage takes is in no cost."""
     lines = [line for line in nise.lines() if line["month"] == "2024-03"]
     fees = [exact(line["lineItem/UnblendedCost"]) for line in lines if nise_kind(line) == "SavingsPlanRecurringFee"]
     used = [nise_amortized(line) for line in lines if nise_kind(line) == "SavingsPlanCoveredUsage"]
     missing = sum(fees) - sum(used)
     warned = {check["check"]: check for check in nise.builder.lake.current().checks if not check["passed"]}
-    told = warned["effective_cost_of_a_closed_month_lacks_commitment_fees"]["sample"]
-    amounts = {row["billing_month"]: Decimal(row["effective_cost_too_low_by_up_to_usd"]) for row in told}
+    sample = warned["effective_cost_of_a_closed_month_lacks_commitment_fees"]["sample"]
+    amounts = {row["billing_month"]: Decimal(row["effective_cost_too_low_by_up_to_usd"]) for row in sample}
     assert amounts["2024-03-01"] == missing > 0
 
 

@@ -32,9 +32,9 @@ def torch_python() -> str:
 def test_a_killed_and_resumed_training_costs_what_it_ran(tmp_path: Path) -> None:
     """g5.xlarge billed at 1 USD a second. Expected: the seconds between each process's first and last event.
 
-    Four epochs of half a second are asked for; the first process is killed (SIGKILL) when it has told its third epoch,
-    one past the checkpoint of the second. The second goes on with epoch 3. Nobody told the end of the first attempt:
-    it ends with its last line. What happened after the checkpoint is lost work and the run's waste.
+    Four epochs of half a second are requested; the first process is killed (SIGKILL) when it has recorded its third
+    epoch, one past the checkpoint of the second. The second goes on with epoch 3. The end of the first attempt is not
+    recorded: it ends with its last line. What happened after the checkpoint is lost work and the run's waste.
     """
     python = torch_python()
     began = datetime.now(UTC)
@@ -57,7 +57,7 @@ def test_a_killed_and_resumed_training_costs_what_it_ran(tmp_path: Path) -> None
     export = write_export(tmp_path, {f"{began:%Y-%m}": hours})
     builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=tmp_path / "runs"))
 
-    def told(attempt: int) -> list[dict]:
+    def recorded(attempt: int) -> list[dict]:
         file = tmp_path / "runs" / "cpu-1" / f"attempt-{attempt}" / "rank-0.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()]
 
@@ -65,12 +65,12 @@ def test_a_killed_and_resumed_training_costs_what_it_ran(tmp_path: Path) -> None
         span = datetime.fromisoformat(end["at"]) - datetime.fromisoformat(start["at"])
         return Decimal(span // timedelta(milliseconds=1)) / 1000
 
-    attempts = [seconds(told(n)[0], max(told(n), key=lambda e: e["at"])) for n in (1, 2)]
+    attempts = [seconds(recorded(n)[0], max(recorded(n), key=lambda e: e["at"])) for n in (1, 2)]
     (run,) = ask(builder, "select * from mart_run_cost").rows(named=True)
     assert abs(run["effective_cost_usd"] - sum(attempts)) < Decimal("0.000001")
     assert run["epoch_completed_count"] == 4 and run["checkpoint_durable_count"] == 2
     assert run["status"] == "completed" and run["attempt_count"] == 2
-    saved = next(event for event in told(1) if event["event"] == "checkpoint_saved")
-    lost = seconds(saved, max(told(1), key=lambda e: e["at"]))
+    saved = next(event for event in recorded(1) if event["event"] == "checkpoint_saved")
+    lost = seconds(saved, max(recorded(1), key=lambda e: e["at"]))
     assert abs(run["lost_work_cost_usd"] - lost) < Decimal("0.000001")
     assert run["estimated_cost_usd"] == 0

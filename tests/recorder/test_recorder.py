@@ -26,7 +26,7 @@ from trainledger_recorder import HuggingFaceCallback, LightningCallback, Recorde
 NOWHERE = "http://127.0.0.1:9"
 
 
-def told(folder: Path) -> RunRecords:
+def read_back(folder: Path) -> RunRecords:
     return read_runs(RunSource(name="jobs", location=str(folder)))
 
 
@@ -48,7 +48,7 @@ def test_what_is_recorded_is_read_as_the_same_run(tmp_path: Path) -> None:
             saved.write_bytes(b"weights")
         run.evaluation("eval_loss", 2.0, step=10)
         run.evaluation("eval_loss", float("nan"), step=11)
-    records = told(tmp_path)
+    records = read_back(tmp_path)
     assert records.warnings == []
     assert rows(records, "run", "run_id", "model", "team", "status") == [("r/1", "m", "nlp", "completed")]
     assert rows(records, "attempt", "attempt_no", "end_reason") == [(1, "completed")]
@@ -63,8 +63,8 @@ def test_what_is_recorded_is_read_as_the_same_run(tmp_path: Path) -> None:
 def test_a_failure_of_the_training_ends_its_attempt_and_is_raised(tmp_path: Path) -> None:
     with pytest.raises(MemoryError), Recorder("r", tmp_path, imds=NOWHERE, environment={}):
         raise MemoryError
-    assert rows(told(tmp_path), "attempt", "end_reason") == [("oom",)]
-    assert rows(told(tmp_path), "run", "status") == [("failed",)]
+    assert rows(read_back(tmp_path), "attempt", "end_reason") == [("oom",)]
+    assert rows(read_back(tmp_path), "run", "status") == [("failed",)]
 
 
 def test_a_save_that_fails_is_no_checkpoint(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_save_that_fails_is_no_checkpoint(tmp_path: Path) -> None:
         run.checkpoint(step=1, uri="x"),
     ):
         raise OSError
-    assert rows(told(tmp_path), "checkpoint", "step") == []
+    assert rows(read_back(tmp_path), "checkpoint", "step") == []
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,13 @@ def test_attempts_are_counted_as_launched(tmp_path: Path, environment: dict[str,
         assert run.attempt == expected
 
 
-def test_attempts_are_counted_by_files_where_nothing_says(tmp_path: Path) -> None:
+def test_attempts_are_counted_by_files_where_nothing_states_them(tmp_path: Path) -> None:
     for expected in (1, 2, 3):
         with Recorder("r", tmp_path, imds=NOWHERE, environment={}) as run:
             assert run.attempt == expected
 
 
-def test_ranks_tell_what_is_theirs(tmp_path: Path) -> None:
+def test_ranks_record_what_is_theirs(tmp_path: Path) -> None:
     """Two nodes of two ranks: one run, two stays, one epoch."""
     with metadata_service() as imds:
         for rank in range(4):
@@ -110,25 +110,25 @@ def test_ranks_tell_what_is_theirs(tmp_path: Path) -> None:
 
 
 def test_storage_that_nodes_have_is_one_stay_until_the_attempt_ends(tmp_path: Path) -> None:
-    """Both nodes of the job mount the file system: it is told once a node, and is one stay of the run."""
+    """Both nodes of the job mount the file system: it is recorded once per node, and is one stay of the run."""
     for rank in range(4):
         environment = {"RANK": str(rank), "LOCAL_RANK": str(rank % 2)}
         with Recorder("r", tmp_path, imds=NOWHERE, environment=environment) as run:
             run.attached("fs-0abc")
     assert [line["event"] for line in lines(tmp_path)].count("resource_joined") == 2
-    assert rows(told(tmp_path), "resource", "resource_id", "left_at") == [("fs-0abc", None)]
+    assert rows(read_back(tmp_path), "resource", "resource_id", "left_at") == [("fs-0abc", None)]
 
 
 def test_a_sagemaker_job_is_known_by_its_arn(tmp_path: Path) -> None:
     arn = "arn:aws:sagemaker:us-west-2:000033334444:training-job/tune-7"
     with Recorder("r", tmp_path, imds=NOWHERE, environment={"TRAINING_JOB_ARN": arn}):
         time.sleep(0.2)
-    assert rows(told(tmp_path), "resource", "resource_id", "account_id", "region_id") == [
+    assert rows(read_back(tmp_path), "resource", "resource_id", "account_id", "region_id") == [
         (arn, "000033334444", "us-west-2")
     ]
 
 
-def test_a_metadata_service_that_is_silent_costs_nothing_and_is_told_once(
+def test_a_metadata_service_that_is_silent_costs_nothing_and_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A socket that takes the call and never answers: the hop limit's trap."""
@@ -139,8 +139,8 @@ def test_a_metadata_service_that_is_silent_costs_nothing_and_is_told_once(
             assert time.monotonic() - began < 0.5
             run.epoch_completed(1)
     assert [record.message.count("hop limit to 2") for record in caplog.records] == [1]
-    assert rows(told(tmp_path), "epoch", "epoch_index") == [(1,)]
-    assert rows(told(tmp_path), "resource", "resource_id") == []
+    assert rows(read_back(tmp_path), "epoch", "epoch_index") == [(1,)]
+    assert rows(read_back(tmp_path), "resource", "resource_id") == []
 
 
 def test_a_folder_that_cannot_be_written_does_not_stop_the_training(
@@ -211,15 +211,15 @@ def test_events_are_uploaded_and_what_a_kill_left_behind_too(tmp_path: Path, s3_
     assert rows(records, "epoch", "epoch_index") == [(1,)]
 
 
-def test_an_upload_that_fails_is_told_and_loses_nothing(tmp_path: Path, caplog, monkeypatch) -> None:
+def test_an_upload_that_fails_is_reported_and_loses_nothing(tmp_path: Path, caplog, monkeypatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with Recorder("r", tmp_path, upload="s3://acme-ml/runs", imds=NOWHERE, environment={}, patience_seconds=0.5) as run:
         run.epoch_completed(1)
-    assert rows(told(tmp_path), "epoch", "epoch_index") == [(1,)]
+    assert rows(read_back(tmp_path), "epoch", "epoch_index") == [(1,)]
 
 
 def test_an_event_costs_the_training_microseconds(tmp_path: Path) -> None:
-    """Ten thousand events; 200 microseconds each would still be nothing beside a training step."""
+    """Ten thousand events; 200 microseconds each would still be nothing compared with a training step."""
     with Recorder("r", tmp_path, imds=NOWHERE, environment={}) as run:
         began = time.process_time()
         for step in range(10_000):
@@ -242,7 +242,7 @@ def test_callbacks_speak_for_their_frameworks(tmp_path: Path) -> None:
         callback.on_epoch_end(None, state, None)
         callback.on_save(Thing(output_dir=str(tmp_path)), state, None)
         callback.on_evaluate(None, state, None, metrics={"eval_loss": 2.0, "eval_runtime": 3.0, "epoch": 1.0})
-    records = told(tmp_path / "hf")
+    records = read_back(tmp_path / "hf")
     assert rows(records, "epoch", "epoch_index", "tokens_seen") == [(1, 4096)]
     assert rows(records, "checkpoint", "step") == [(100,)]
     assert rows(records, "evaluation", "metric", "value") == [("eval_loss", 2.0)]
@@ -261,7 +261,7 @@ def test_callbacks_speak_for_their_frameworks(tmp_path: Path) -> None:
         callback.on_train_epoch_end(trainer, None)
         callback.on_train_batch_end(trainer, None)
         callback.on_train_batch_end(trainer, None)
-    records = told(tmp_path / "pl")
+    records = read_back(tmp_path / "pl")
     assert rows(records, "epoch", "epoch_index") == [(1,)]
     assert rows(records, "evaluation", "metric") == [("val_loss",)]
     assert rows(records, "checkpoint", "step") == [(25,)]
@@ -281,4 +281,4 @@ def test_it_is_a_wheel_of_its_own_that_needs_nothing(tmp_path: Path) -> None:
     )
     # -I -S: no site-packages, so nothing but the standard library is there.
     subprocess.run([sys.executable, "-I", "-S", "-c", code, wheel, tmp_path / "runs"], check=True, timeout=60)
-    assert rows(told(tmp_path / "runs"), "epoch", "epoch_index") == [(1,)]
+    assert rows(read_back(tmp_path / "runs"), "epoch", "epoch_index") == [(1,)]

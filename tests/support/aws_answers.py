@@ -57,12 +57,12 @@ def blocks_page(*items: str) -> str:
 
 @dataclass
 class Answers:
-    """What each call answers: its pages in order, or the code of an error. `asked` are the calls as they came."""
+    """What each call answers: its pages in order, or the code of an error. `calls` are the calls as they came."""
 
     url: str = ""
     pages: dict[str, list[Any]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -82,12 +82,12 @@ def aws_answers() -> Iterator[Answers]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             target = self.headers.get("X-Amz-Target")
-            # Savings Plans are asked by path, SageMaker by a header, EC2 by a form.
+            # Savings Plans are requested by path, SageMaker by a header, EC2 by a form.
             is_json = bool(target) or self.path != "/"
             form = json.loads(body or "{}") if is_json else {name: value[0] for name, value in parse_qs(body).items()}
             call = target.partition(".")[2] if target else self.path.strip("/") or form["Action"]
             page = int((form.get("NextToken") or form.get("nextToken") or "p1")[1:]) - 1
-            answers.asked.append(f"{call} {page + 1}")
+            answers.calls.append(f"{call} {page + 1}")
             error = answers.errors.get(call)
             if is_json:
                 text = json.dumps({"__type": error, "message": "no"} if error else answers.pages[call][page])
@@ -100,7 +100,7 @@ def aws_answers() -> Iterator[Answers]:
             self.wfile.write(text.encode())
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()

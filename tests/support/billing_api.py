@@ -1,4 +1,4 @@
-"""AWS's billing services, as far as they are asked: a server on loopback that answers what a test lays down."""
+"""AWS's billing services, as far as they are called: a server on loopback that answers what a test lays down."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from urllib.parse import parse_qs
 
 @dataclass
 class BillingApi:
-    """Answers by operation (`ListExports`); an operation without one is denied. `asked` are the operations met."""
+    """Answers by operation (`ListExports`); an operation without one is denied. `calls` are the operations met."""
 
     answers: dict[str, Any] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
     url: str = ""
 
     def answer(self, operation: str, request: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
-        self.asked.append(operation)
+        self.calls.append(operation)
         answer = self.answers.get(operation)
         if answer is None:
             return 400, {"__type": "AccessDeniedException", "message": f"User is not authorized to {operation}"}
@@ -32,7 +32,7 @@ class BillingApi:
         return 200, answer
 
     def dry_run(self, operation: str) -> str:
-        self.asked.append(operation)
+        self.calls.append(operation)
         code = self.answers.get(operation, "UnauthorizedOperation")
         return f"<Response><Errors><Error><Code>{code}</Code><Message>.</Message></Error></Errors></Response>"
 
@@ -49,7 +49,7 @@ def billing_api() -> Iterator[BillingApi]:
                 status, answer = api.answer(target.rpartition(".")[2], json.loads(body or b"{}"))
                 text = json.dumps(answer).encode()
             else:
-                # EC2 takes forms and gives XML; all that is asked of it are dry runs, which always end in an error.
+                # EC2 takes forms and gives XML; all that is requested of it are dry runs, which always end in an error.
                 status, text = 400, api.dry_run(parse_qs(body.decode())["Action"][0]).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/x-amz-json-1.1")
@@ -58,7 +58,7 @@ def billing_api() -> Iterator[BillingApi]:
             self.wfile.write(text)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     api.url = f"http://127.0.0.1:{server.server_port}"

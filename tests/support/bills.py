@@ -145,20 +145,20 @@ def one_attempt(
 ) -> list[dict[str, object]]:
     """Events of a run that completes in one attempt on `nodes`; `inside` are its other events, each with an `at`."""
     began, ended = moment(started_at), moment(started_at + lasts)
-    told: list[dict[str, object]] = [
+    events: list[dict[str, object]] = [
         {"event": "run_started", "at": began, **run},
         {"event": "attempt_started", "attempt": 1, "at": began},
     ]
     for node in nodes:
         place = {"attempt": 1, "resource": node}
-        told.append({"event": "resource_joined", "at": began, "instance_type": instance_type, **place})
-        told.append({"event": "resource_left", "at": ended, **place})
-    told += [{"attempt": 1, **event} for event in inside]
-    told += [
+        events.append({"event": "resource_joined", "at": began, "instance_type": instance_type, **place})
+        events.append({"event": "resource_left", "at": ended, **place})
+    events += [{"attempt": 1, **event} for event in inside]
+    events += [
         {"event": "attempt_ended", "attempt": 1, "at": ended, "reason": "completed"},
         {"event": "run_ended", "at": ended, "status": "completed"},
     ]
-    return [{"run_id": run_id, **event} for event in told]
+    return [{"run_id": run_id, **event} for event in events]
 
 
 def moment(at: datetime) -> str:

@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from pipelines.cli import main
-from support.spoiled import Said
+from support.spoiled import CommandResult
 
 
-def run_command(capsys: pytest.CaptureFixture[str], *words: str) -> Said:
-    """What `trainledger WORDS` says and how it leaves."""
+def run_command(capsys: pytest.CaptureFixture[str], *words: str) -> CommandResult:
+    """The output of `trainledger WORDS` and its exit code."""
     capsys.readouterr()
     code = 0
     before, sys.argv = sys.argv, ["trainledger", *words]
@@ -21,5 +21,5 @@ def run_command(capsys: pytest.CaptureFixture[str], *words: str) -> Said:
         code = left.code if isinstance(left.code, int) else 1
     finally:
         sys.argv = before
-    told = capsys.readouterr()
-    return Said(code or 0, told.out, told.err)
+    output = capsys.readouterr()
+    return CommandResult(code or 0, output.out, output.err)

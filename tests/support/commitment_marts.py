@@ -38,7 +38,7 @@ def use(day: int, hour: int, family: str, kind: str, listed: str, paid: str, **o
 
 
 def by_account(family: str, listed: str, *, covered: str, on_demand: str, **other: Any) -> dict[str, Any]:
-    """A day's use of an account, as the same hours tell it."""
+    """A day's use of an account, as the same hours record it."""
     return {
         **PAYER,
         "usage_date": JULY,

@@ -24,7 +24,7 @@ _MADE_UP: dict[str, Any] = {
 }
 # Values that conditions turn on, by type.
 _EXTREMES: dict[str, tuple[Any, ...]] = {
-    "VARCHAR": ("", "nobody's %s: {x}"),
+    "VARCHAR": ("", "someone's %s: {x}"),
     "BOOLEAN": (True, False),
     "BIGINT": (-1, 0, 1, 10**12),
     "DOUBLE": (-1.5, -0.0, 0.0, 1.0, 1e12, math.nan, math.inf, -math.inf),

@@ -1,4 +1,4 @@
-"""Runs as their events tell them, written to a folder and read from it."""
+"""Runs as their events record them, written to a folder and read from it."""
 
 from __future__ import annotations
 

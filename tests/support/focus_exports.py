@@ -1,4 +1,4 @@
-"""FOCUS exports in AWS's layouts, and any CUR bill of a test told once more as FOCUS tells it."""
+"""FOCUS exports in AWS's layouts, and any CUR bill of a test rewritten as FOCUS."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def normalized(lines: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
 
 
 def _as_1_0(line: dict[str, str]) -> dict[str, str]:
-    told = {name: value for name, value in line.items() if name not in NOT_IN_1_0}
-    return {**told, "x_UsageType": line["SkuMeter"], "x_CostCategories": ""}
+    kept = {name: value for name, value in line.items() if name not in NOT_IN_1_0}
+    return {**kept, "x_UsageType": line["SkuMeter"], "x_CostCategories": ""}
 
 
 def focus_parquet(lines: Sequence[Mapping[str, str]], other: Mapping[str, pa.DataType] | None = None) -> bytes:
@@ -137,7 +137,7 @@ def write_focus_export(
     version: str = "1.2",
     execution: str = "2026-08-01T00:00:00.000Z-first",
 ) -> Path:
-    """A FOCUS export (csv.gz, create-new) below `root`; lines say what differs from ORDINARY_FOCUS_LINE."""
+    """A FOCUS export (csv.gz, create-new) below `root`; lines hold what differs from ORDINARY_FOCUS_LINE."""
     for period, lines in months.items():
         whole = focus_lines(lines, period, version)
         columns = list(dict.fromkeys(column for line in whole for column in line))
@@ -155,10 +155,10 @@ _RESERVATION = "arn:aws:ec2:us-west-2:000011112222:reserved-instances/ri-1"
 
 def as_focus(lines: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
     """Lines of a CUR 2.0 bill without net columns as lines of FOCUS; ValueError for a type FOCUS has no word for."""
-    return [told for line in lines for told in _told({**ORDINARY_LINE, **line})]
+    return [charge for line in lines for charge in _charges_of({**ORDINARY_LINE, **line})]
 
 
-def _told(line: Mapping[str, str]) -> Iterator[dict[str, str]]:
+def _charges_of(line: Mapping[str, str]) -> Iterator[dict[str, str]]:
     kind, cost, base = line["line_item_line_item_type"], line["line_item_unblended_cost"], _base(line)
     plan = {
         "CommitmentDiscountId": line.get("savings_plan_savings_plan_a_r_n") or _PLAN,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from support.reader import say
+from support.reader import write
 
 # What a command on a bill of a few lines may take.
 MOST_BYTES, MOST_SECONDS = 4 << 30, 60
@@ -185,7 +185,7 @@ def _serve() -> None:
             if not child:
                 kill = Kill(*killed) if killed else None
                 _child(words, kill, environment, out, err, note.fileno())
-            say(str(child))
+            write(str(child))
             _, status, used = os.wait4(child, 0)
             out.seek(0), err.seek(0), note.seek(0)
             changes, died_in = json.loads(note.read() or '[{}, ""]')
@@ -198,7 +198,7 @@ def _serve() -> None:
                 used.ru_maxrss * 1024,
                 used.ru_utime + used.ru_stime,
             )
-            say(json.dumps(vars(ended)))
+            write(json.dumps(vars(ended)))
 
 
 if __name__ == "__main__":

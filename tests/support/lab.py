@@ -48,7 +48,7 @@ OURS = ("source_name", "delivery_id", "billing_period", "source_file", *TAGS)
 AS_SHIPPED = Policy()
 # The file of each table that was made, by its name and the relations it was made from.
 _MADE: dict[tuple[str, tuple[tuple[str, str], ...]], Path] = {}
-# What every made-up line of a cost and usage report has unless it says otherwise.
+# What every made-up line of a cost and usage report has unless it states otherwise.
 LINE = {
     "bill_invoice_id": "INV-1",
     "bill_payer_account_id": "000011112222",

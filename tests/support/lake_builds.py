@@ -1,6 +1,6 @@
 """A build small enough to watch, run twice at once and kill: `python -m support.lake_builds` (see `main`).
 
-Every row carries the number of its build, so a reader can tell whether what it sees is of one build.
+Every row carries the number of its build, so a reader knows whether what it sees is of one build.
 """
 
 from __future__ import annotations

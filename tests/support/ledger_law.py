@@ -1,4 +1,4 @@
-"""The ledger law (design 3), asked of a built warehouse and of the bill as a plain reader adds it up."""
+"""The ledger law (design 3), checked on a built warehouse and of the bill as a plain reader adds it up."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from support.focus_exports import ORDINARY_FOCUS_LINE
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 CUR_COLUMNS = ("bill_payer_account_id", "bill_invoice_id", "line_item_currency_code", "line_item_unblended_cost")
 FOCUS_COLUMNS = ("BillingAccountId", "InvoiceId", "BillingCurrency", "BilledCost")
-# What the law is about, and the marts that say whether the bill is what it claims to be.
+# What the law is about, and the marts that show whether the bill is what it claims to be.
 LAW_TABLES = frozenset(
     {"fct_charge", "fct_ledger", "mart_cost_ledger_daily"}
     | {"mart_invoice_reconciliation_monthly", "detail_bill_identity_monthly"}
 )
 LINE = "source_name, source_file, source_row"
 
-# Every apportioned line with what its pieces come to; a line nobody apportions has none to compare.
+# Every apportioned line with what its pieces come to; a line that is not apportioned has none to compare.
 LINES_THAT_DO_NOT_SUM = f"""
 with piece as (
     select {LINE}, {", ".join(BASES)} from fct_ledger where piece_kind <> 'whole'
@@ -64,9 +64,9 @@ def bill_totals(months: Mapping[str, Iterable[Mapping[str, str]]]) -> dict[tuple
     for month, lines in months.items():
         for line in lines:
             is_focus = "BilledCost" in line
-            told = {**(ORDINARY_FOCUS_LINE if is_focus else ORDINARY_LINE), **line}
+            full = {**(ORDINARY_FOCUS_LINE if is_focus else ORDINARY_LINE), **line}
             payer, invoice, currency, cost = FOCUS_COLUMNS if is_focus else CUR_COLUMNS
-            totals[told[payer], month, told[invoice], told[currency]] += Decimal(told.get(cost) or 0)
+            totals[full[payer], month, full[invoice], full[currency]] += Decimal(full.get(cost) or 0)
     return dict(totals)
 
 

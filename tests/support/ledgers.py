@@ -99,7 +99,7 @@ class LazyBuilder(Builder):
     def failing_rows(self, check: str) -> list[dict]:
         """The first rows that a check finds wrong, over all months."""
         (model,) = (
-            model for model in self.catalog.ordered if check in {told.name for told in load_contract(model.key).checks}
+            model for model in self.catalog.ordered if check in {one.name for one in load_contract(model.key).checks}
         )
         self.bring([model.name])
         (found,) = (result for result in self.check(model.name) if result.check == check)

@@ -77,7 +77,7 @@ class Webhook:
     url: str = ""
     posts: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
-    asked: int = 0
+    request_count: int = 0
 
 
 @contextmanager
@@ -88,7 +88,7 @@ def webhook_server(path: str) -> Iterator[Webhook]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            webhook.asked += 1
+            webhook.request_count += 1
             status = webhook.answers.pop(0) if webhook.answers else 200 if self.path == path else 404
             if status == 200:
                 webhook.posts.append((self.path, dict(self.headers), body))
@@ -114,7 +114,7 @@ def webhook_server(path: str) -> Iterator[Webhook]:
 
 @contextmanager
 def raw_server(answer: bytes) -> Iterator[int]:
-    """The port of a server that reads a request and gives these bytes, whatever was asked."""
+    """The port of a server that reads a request and answers with these bytes, whatever the request."""
 
     class Handler(StreamRequestHandler):
         def handle(self) -> None:

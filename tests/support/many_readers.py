@@ -17,7 +17,7 @@ from typing import Any
 from pipelines.config.settings import load_settings
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
-from support.reader import QUERY, copied, say
+from support.reader import QUERY, copied, write
 
 
 def _read(config: Path, first: int) -> dict[str, Any]:
@@ -61,10 +61,10 @@ def main(config: str, count: str) -> None:
         children.append((child, answers))
     for _ in children:
         os.read(began, 1)
-    say("reading")
+    write("reading")
     for child, answers in children:
         with os.fdopen(answers) as answered:
-            say(answered.read())
+            write(answered.read())
         os.waitpid(child, 0)
 
 

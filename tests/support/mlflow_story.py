@@ -1,6 +1,6 @@
 """Logs runs to a live MLflow server the way training jobs do; run by the interpreter of the server's environment.
 
-Prints the run ids by what happened to them. Times are given, not taken, so that a test can say what it expects.
+Prints the run ids by what happened to them. Times are given, not taken, so that a test can state what it expects.
 """
 
 import json
@@ -56,8 +56,8 @@ def main(uri: str) -> None:
 
     killed = client.create_run(experiment, start_time=ms("10:00:00"))
     ids = {"done": done, "resumed": resumed, "deleted": deleted, "many": many, "parent": parent, "child": child}
-    told = {name: run.info.run_id for name, run in ids.items()} | {"killed": killed.info.run_id}
-    sys.stdout.write(json.dumps(told) + "\n")
+    run_ids = {name: run.info.run_id for name, run in ids.items()} | {"killed": killed.info.run_id}
+    sys.stdout.write(json.dumps(run_ids) + "\n")
     sys.stdout.flush()
     # As a spot interruption does it: nothing is closed.
     client.log_metric(killed.info.run_id, "loss", 1.0, ms("10:40:00"), 5)

@@ -1,4 +1,4 @@
-"""One line of a kind, and what the models say of a bill that holds it."""
+"""One line of a kind, and what the models make of a bill that holds it."""
 
 from __future__ import annotations
 

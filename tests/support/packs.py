@@ -34,7 +34,7 @@ def members(pack: Path) -> dict[str, bytes]:
 
 
 def rewritten(pack: Path, change: Callable[[dict[str, bytes]], None], *, sealed: bool) -> Path:
-    """The pack with members changed; `sealed` also has the manifest say that this is how they were packed."""
+    """The pack with members changed; `sealed` also has the manifest state that they were packed this way."""
     held = members(pack)
     change(held)
     if sealed:

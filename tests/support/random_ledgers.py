@@ -100,7 +100,7 @@ def any_line(draw: st.DrawFn) -> dict[str, str]:
     money = {name: draw(COSTS) for name in AMOUNTS if draw(st.integers(0, 3)) == 0}
     money["line_item_unblended_cost"] = draw(COSTS)
     payer = {"bill_payer_account_id": draw(st.sampled_from(["000011112222", "000099998888"]))}
-    tag = {"tag_run_id": draw(st.sampled_from(["run-0", "run-1", "nobody"]))} if draw(st.booleans()) else {}
+    tag = {"tag_run_id": draw(st.sampled_from(["run-0", "run-1", "unknown"]))} if draw(st.booleans()) else {}
     number, amount = draw(st.integers(0, HOURS - 1)), draw(PARTS_OF_AN_HOUR)
     if draw(st.booleans()):
         line = machine_line(draw(st.sampled_from(list(MACHINES))), number, amount, "0")

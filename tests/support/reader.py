@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-# What the runs cost, asked of two marts that must agree.
+# What the runs cost, read from two marts that must agree.
 QUERY = (
     "select cast((select sum(effective_cost_usd) from {runs}) as varchar), "
     "cast((select sum(effective_cost_usd) from {ledger} where bucket = 'run') as varchar)"
@@ -39,7 +39,7 @@ def copied(warehouse: Path) -> tuple[str, str]:
         return copy.sql(QUERY.format(runs="mart.mart_run_cost", ledger="mart.mart_cost_ledger_daily")).fetchone()
 
 
-def say(line: str) -> None:
+def write(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
@@ -58,9 +58,9 @@ def main(warehouse: Path) -> None:
         # Who opened the first publication keeps reading it.
         assert published(warehouse, first) == kept
         if reads == 0:
-            say("reading")
+            write("reading")
         reads += 1
-    say(json.dumps({"reads": reads, "seen": seen, "copies": copies}))
+    write(json.dumps({"reads": reads, "seen": seen, "copies": copies}))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs as a source tells them, read from a folder."""
+"""Runs as a source records them, read from a folder."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def source(kind: str, location: Path | str, **more: Any) -> RunSource:
     return RunSource.model_validate({"name": "lab", "kind": kind, "location": str(location), **more})
 
 
-def rows(told: RunRecords, table: str, *columns: str) -> list[tuple]:
-    return told.tables[f"tracker_{table}"].select(columns).rows()
+def rows(records: RunRecords, table: str, *columns: str) -> list[tuple]:
+    return records.tables[f"tracker_{table}"].select(columns).rows()
 
 
 def at(clock: str) -> datetime:

@@ -276,7 +276,7 @@ def example() -> Marts:
 
 
 def frame(mart: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """The rows typed as the mart's contract says."""
+    """The rows typed as the mart's contract states."""
     schema = {}
     for column in load_contract(load_catalog()[mart].key).columns:
         sized = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", column.type)

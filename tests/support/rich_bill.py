@@ -21,13 +21,13 @@ _NO_USAGE = {"product_region_code": "", "pricing_unit": "", "line_item_usage_amo
 
 
 def _line(name: str, charge: str, cost: str, **more: str) -> dict[str, str]:
-    told = {
+    own = {
         "line_item_line_item_description": name,
         "line_item_line_item_type": charge,
         "line_item_unblended_cost": cost,
     }
     # A blank of the bill is null in the normalized one.
-    return {key: value for key, value in {**_HOUR, **told, **more}.items() if value}
+    return {key: value for key, value in {**_HOUR, **own, **more}.items() if value}
 
 
 def _plan(name: str, charge: str, cost: str, **more: str) -> dict[str, str]:
@@ -92,5 +92,5 @@ LINES = [
     _fee("support", "29", "AWSSupportBusiness"),
     _fee("sold by another", "100", "4ktc9wq2", bill_billing_entity="AWS Marketplace", product_product_name="Tracker",
          line_item_legal_entity="Tracker Ltd"),
-    _box("nobody's service", "USW2-Something", "0.01", line_item_product_code="AmazonNewThing"),
+    _box("someone's service", "USW2-Something", "0.01", line_item_product_code="AmazonNewThing"),
 ]  # fmt: skip

@@ -34,7 +34,7 @@ class Site:
             return error.code, error.read().decode()
 
 
-def told(run_id: str, resource: str, team: str) -> list[dict[str, object]]:
+def hour_of_gpu(run_id: str, resource: str, team: str) -> list[dict[str, object]]:
     """A GPU run of an hour on the 10th of August, with its team and a second checkpoint half-way."""
     first, *rest = run(run_id, resource, "p5.48xlarge", 8, AUGUST, "10", "11")
     half = {"event": "checkpoint_saved", "attempt": 1, "at": f"{AUGUST}-10T10:30:00Z", "step": 50, "uri": "s3://m/50"}
@@ -48,9 +48,9 @@ def deliver(company: Company, rate: str) -> None:
     write_export(company.root, {AUGUST: lines}, execution=f"20260901T000000Z-{rate}")
 
 
-def address_of(**asked: str) -> str:
+def address_of(**parameters: str) -> str:
     """Words of an address, quoted."""
-    return "&".join(f"{name}={quote(value, safe='')}" for name, value in asked.items())
+    return "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items())
 
 
 def marts(company: Company) -> Path:

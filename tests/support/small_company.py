@@ -66,9 +66,9 @@ def found(root: Path) -> Company:
     company = Company(root, root / "events")
     company.deliver(JULY, "55.04")
     company.deliver(AUGUST, RATE)
-    told = run("gpu-1", "i-gpu", "p5.48xlarge", 8, JULY, "10", "12")
-    told += run("trn-1", "i-trn", "trn1.32xlarge", 16, AUGUST, "10", "14")
-    write_events(company.events, told)
+    events = run("gpu-1", "i-gpu", "p5.48xlarge", 8, JULY, "10", "12")
+    events += run("trn-1", "i-trn", "trn1.32xlarge", 16, AUGUST, "10", "14")
+    write_events(company.events, events)
     write_config(root, billing=company.export, runs=company.events)
     return company
 
@@ -78,7 +78,7 @@ def run(
 ) -> list[dict[str, object]]:
     """The events of a run of one attempt, one epoch and one checkpoint, from hour `start` to `end` of the 10th."""
     first, last = f"{month}-10T{start}:00:00Z", f"{month}-10T{end}:00:00Z"
-    told: list[dict[str, object]] = [
+    events: list[dict[str, object]] = [
         {"event": "run_started", "at": first, "model": "llama", "dataset": "corpus", "seq_len": 8192},
         {"event": "attempt_started", "attempt": 1, "at": first},
         {
@@ -92,4 +92,4 @@ def run(
         {"event": "attempt_ended", "attempt": 1, "at": last, "reason": "completed"},
         {"event": "run_ended", "at": last, "status": "completed"},
     ]
-    return [{"run_id": run_id, **event} for event in told]
+    return [{"run_id": run_id, **event} for event in events]

@@ -55,8 +55,8 @@ def write_ledger(root: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command said and how it left."""
+class CommandResult:
+    """The output of a command and its exit code."""
 
     code: int
     out: str
@@ -67,7 +67,7 @@ class Said:
         """Its one sentence of error."""
         assert "Traceback" not in self.err + self.out
         (line,) = (line for line in self.err.splitlines() if line.startswith("Error: "))
-        assert self.err.endswith(f"{line}\n"), "the error is not the last thing said"
+        assert self.err.endswith(f"{line}\n"), "the error is not the last output"
         assert line.endswith("."), line
         return line.removeprefix("Error: ")
 
@@ -114,7 +114,7 @@ class Ledger:
         path.write_bytes(b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines))
         return path
 
-    def say(self, *arguments: str, config: Path | None = None) -> Said:
+    def run(self, *arguments: str, config: Path | None = None) -> CommandResult:
         """Run a command in this process."""
         self.capsys.readouterr()
         place = str(config or self.config)
@@ -124,8 +124,8 @@ class Ledger:
             main()
         except SystemExit as left:
             code = left.code or 0
-        spoken = self.capsys.readouterr()
-        return Said(code, spoken.out, spoken.err)
+        captured = self.capsys.readouterr()
+        return CommandResult(code, captured.out, captured.err)
 
     def configure(self, old: str, new: str) -> None:
         """Put `new` in the place of `old` in the configuration."""
@@ -134,15 +134,15 @@ class Ledger:
         self.config.write_text(text.replace(old, new))
 
     def refused(self, code: int) -> str:
-        """Build: it leaves with `code`, says one sentence, and the last good publication still answers."""
-        said = self.say("build")
-        assert said.code == code, said.err
+        """Build: it exits with `code` and one sentence, and the last good publication still answers."""
+        result = self.run("build")
+        assert result.code == code, result.err
         self.still_answers()
-        return said.error
+        return result.error
 
     def still_answers(self) -> None:
         """Nothing but the first publication is there, and it is whole."""
         sql = "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost"
-        answer = self.say("query", sql, "--csv", config=self.untouched)
+        answer = self.run("query", sql, "--csv", config=self.untouched)
         assert answer.out.splitlines()[1:] == [f"good,{COST_OF_THE_RUN}"], answer.err
         assert [path.name for path in (self.root / "warehouse/publications").glob("*.json")] == ["000001.json"]

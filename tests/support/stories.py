@@ -1,4 +1,4 @@
-"""Golden stories: a folder with a bill and run events as somebody would tell them, and the figures derived by hand."""
+"""Golden stories: a folder with a bill and run events as a company delivers them, and the figures derived by hand."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from support.bills import write_config, write_events, write_export
 from support.focus_exports import write_focus_export
 from support.ledgers import build_warehouse, open_publication
 
-# How a bill's CSV says that a cell is empty on the bill; a blank cell is the ordinary value.
+# How a bill's CSV states that a cell is empty on the bill; a blank cell is the ordinary value.
 EMPTY = "-"
 # Other tests read these as published, so they are built whole.
 PUBLISHED = frozenset(
-    {"a_dear_run_and_three_budgets", "epochs_in_parts_and_blocks", "every_kind_of_commitment", "idle_reservation"}
+    {"an_expensive_run_and_three_budgets", "epochs_in_parts_and_blocks", "every_kind_of_commitment", "idle_reservation"}
     | {"two_currencies", "wins_ties_and_losses"}
 )
 
@@ -77,9 +77,9 @@ def build_story(
     """
     events = [json.loads(line) for line in (story / "events.jsonl").read_text(encoding="utf-8").splitlines()]
     runs = write_events(root / "runs", events)
-    # Told by whoever holds reserved capacity, as AWS answers it or as a table.
+    # Reported by whoever holds reserved capacity, as AWS answers it or as a table.
     held = next(story.glob("reservations.*"), None)
-    # Said of comparisons before their runs.
+    # Declared of comparisons before their runs.
     registered = next(story.glob("registrations"), None)
     bought = next(story.glob("commitments.json"), None)
     served = next(story.glob("serving"), None)
@@ -102,7 +102,7 @@ def build_story(
 
 
 def _add_decisions(story: Path, config: Path) -> None:
-    """What people decided: `decisions.toml` as part of the configuration, frozen baselines beside it."""
+    """What people decided: `decisions.toml` as part of the configuration, frozen baselines next to it."""
     for frozen in story.glob("baseline*.toml"):
         copy(frozen, config.parent)
     if (story / "decisions.toml").is_file():

@@ -1,4 +1,4 @@
-"""One run as its own processes tell it, and the same as W&B shows it."""
+"""One run as its own processes record it, and the same as W&B shows it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def day(clock: str) -> str:
 
 
 def events(root: Path, name: str = "jobs", run_id: str = "r1", **started: Any) -> RunSource:
-    """A run of two attempts on i-01, 10:00 to 11:00 and 12:00 to 13:00, as its own processes tell it."""
-    told = [
+    """A run of two attempts on i-01, 10:00 to 11:00 and 12:00 to 13:00, as its own processes record it."""
+    lines = [
         {"event": "run_started", "at": day("10:00:00"), "model": "llama", **started},
         {"event": "resource_joined", "at": day("10:00:00"), "resource": "i-01", "evidence": "imds"},
         {
@@ -33,14 +33,14 @@ def events(root: Path, name: str = "jobs", run_id: str = "r1", **started: Any) -
         {"event": "run_ended", "at": day("13:00:00"), "status": "completed"},
     ]
     root.mkdir(parents=True, exist_ok=True)
-    (root / "rank0.jsonl").write_text("\n".join(json.dumps({"run_id": run_id, "attempt": 1, **line}) for line in told))
+    (root / "rank0.jsonl").write_text("\n".join(json.dumps({"run_id": run_id, "attempt": 1, **line}) for line in lines))
     return RunSource(name=name, location=str(root))
 
 
 def wandb(root: Path, name: str = "wandb", **config: Any) -> RunSource:
     """The same run in W&B: no attempts, i-01 and i-02 from 09:59 to 13:01, a score at 12:30."""
     moment = 1782909000  # 2026-07-01T12:30:00Z
-    told = {
+    document = {
         "id": "r1",
         "state": "finished",
         "created_at": day("09:59:00"),
@@ -49,5 +49,5 @@ def wandb(root: Path, name: str = "wandb", **config: Any) -> RunSource:
         "history": [{"_step": 200, "_timestamp": moment, "val_loss": 2.0}],
     }
     root.mkdir(parents=True, exist_ok=True)
-    (root / "runs.jsonl").write_text(json.dumps(told))
+    (root / "runs.jsonl").write_text(json.dumps(document))
     return RunSource(name=name, kind="wandb", location=str(root))

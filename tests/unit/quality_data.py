@@ -22,7 +22,7 @@ is_billed: {type: BOOLEAN, meaning: Whether a bill line is known.}
 """
 NAMES = "run_id, bucket, started_date, started_at, epoch_count, effective_cost_usd, saving_ratio, is_billed"
 GOOD = "('a', 'run', '2026-07-01', '2026-07-01 10:00:00', 2, 10.5, 0.25, true)"
-# Each row is wrong in one way; its run_id says which.
+# Each row is wrong in one way; its run_id names which.
 BAD = {
     "no_bucket": "('no_bucket', null, '2026-07-01', '2026-07-01 10:00:00', 2, 10.5, 0.25, true)",
     "it's odd": "('it''s odd', 'it''s', '2026-07-01', '2026-07-01 10:00:00', 2, 10.5, 0.25, true)",

@@ -67,12 +67,12 @@ def test_a_report_of_a_date_shows_the_publication_of_that_date(settings: Setting
 def test_a_comparison_is_read_as_of_a_date(settings: Settings, capsys: Captured) -> None:
     """The Trainium run: 4 hours at 21.50, restated to 20.00."""
     config = str(Path(settings.warehouse.location).parent / "trainledger.toml")
-    asked = ("compare", "--basis", "effective", "--csv", "--config", config)
+    command = ("compare", "--basis", "effective", "--csv", "--config", config)
     for as_of, usd in (("2026-09-04", "86"), ("2026-09-05", "80")):
-        told = run_command(capsys, *asked, "--as-of", as_of)
-        (row,) = csv.DictReader(io.StringIO(told.out))
+        result = run_command(capsys, *command, "--as-of", as_of)
+        (row,) = csv.DictReader(io.StringIO(result.out))
         assert Decimal(row["candidate_unit_cost_usd"]) == Decimal(usd)
-    assert "held no publication yet on 2026-09-02" in run_command(capsys, *asked, "--as-of", "2026-09-02").error
+    assert "held no publication yet on 2026-09-02" in run_command(capsys, *command, "--as-of", "2026-09-02").error
 
 
 def test_reports_made_twice_of_one_publication_are_the_same_bytes(settings: Settings, tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_reports_made_twice_of_one_publication_are_the_same_bytes(settings: Sett
     assert pages[0].read_bytes() == pages[1].read_bytes()
 
 
-def test_a_date_before_the_first_publication_is_told_with_the_first(settings: Settings) -> None:
+def test_a_date_before_the_first_publication_is_refused_with_the_first(settings: Settings) -> None:
     with pytest.raises(
         UsageError,
         match=r"held no publication yet on 2026-09-02; the first was published at 2026-09-03T10:00:00Z\.$",
@@ -98,20 +98,20 @@ def test_what_is_no_date_is_refused_with_one(settings: Settings, as_of: str) -> 
         run_query(settings, COST, "csv", Console(), as_of)
 
 
-def test_marts_that_an_older_version_made_otherwise_are_told_with_both_versions(
+def test_marts_that_an_older_version_made_otherwise_are_refused_with_both_versions(
     settings: Settings, tmp_path: Path
 ) -> None:
     """As where the column `run_id` was called otherwise: one mart's file stands in for another's."""
     record = Path(settings.warehouse.location) / "publications" / "000001.json"
     before = record.read_text()
-    told = json.loads(before)
+    document = json.loads(before)
     folder = Path(settings.warehouse.location) / "tables" / "marts"
-    epochs = folder / "mart_epoch_cost" / told["tables"]["marts/mart_epoch_cost"]["files"][0]
+    epochs = folder / "mart_epoch_cost" / document["tables"]["marts/mart_epoch_cost"]["files"][0]
     (folder / "mart_run_cost" / "renamed.parquet").write_bytes(epochs.read_bytes())
-    told["tables"]["marts/mart_run_cost"]["files"] = ["renamed.parquet"]
-    told["code_revision"] = "0.0.9+older"
+    document["tables"]["marts/mart_run_cost"]["files"] = ["renamed.parquet"]
+    document["code_revision"] = "0.0.9+older"
     try:
-        record.write_text(json.dumps(told))
+        record.write_text(json.dumps(document))
         with pytest.raises(UsageError, match=r"^Publication 1 was made by revision 0\.0\.9\+older, and this is 0\.2"):
             write_report(settings, tmp_path / "old.html", Console(), "2026-09-04")
     finally:

@@ -42,7 +42,7 @@ def test_a_list_has_no_twins_and_only_known_types(listed: ColumnList) -> None:
     assert listed.billed in {column.name for column in listed.columns if column.required}
 
 
-def test_tags_are_asked_in_one_order() -> None:
+def test_tags_are_read_in_one_order() -> None:
     assert tag_containers() == ("resource_tags", "tags", "cost_category")
 
 

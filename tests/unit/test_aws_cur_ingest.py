@@ -190,7 +190,7 @@ def test_two_manifests_of_like_fingerprints_are_two_deliveries(tmp_path: Path) -
     assert (after.delivery.fingerprint, after.line_count) == (restated.fingerprint, 1)
 
 
-def test_a_restated_month_lies_beside_the_one_before(tmp_path: Path) -> None:
+def test_a_restated_month_lies_next_to_the_one_before(tmp_path: Path) -> None:
     root = FORMS["cur2 csv.gz"](tmp_path / "bucket")
     (before,) = stored(root, tmp_path / "raw")
     cur2_export(
@@ -221,7 +221,7 @@ def test_progress_ends_at_all_bytes(tmp_path: Path) -> None:
     root = FORMS["two files"](tmp_path)
     (delivery,) = exports.list_deliveries(source(root), tmp_path / "raw")
     heard: list[tuple[int, int, str]] = []
-    exports.ingest(delivery, source(root), tmp_path / "raw", lambda *said: heard.append(said))
+    exports.ingest(delivery, source(root), tmp_path / "raw", lambda *progress: heard.append(progress))
     total = sum(item.size for item in delivery.objects)
     assert heard[-1] == (total, total, "payer 2026-07")
     assert [done for done, _, _ in heard] == sorted(done for done, _, _ in heard)
@@ -232,7 +232,7 @@ def spoilt(cost: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("name", "content", "message"),
     [
         ("a.csv.gz", b"", "is empty"),
         ("a.csv.gz", packed(b""), "is empty, without even a header"),
@@ -281,18 +281,18 @@ def spoilt(cost: str) -> bytes:
         ),
     ],
 )
-def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, name: str, content: bytes, says: str) -> None:
-    said = refusal(legacy_export(tmp_path / "bucket", {"good.csv.gz": packed(LEGACY_CSV), name: content}), tmp_path)
-    assert said.startswith(f"ROOT/20260701-20260801/asm-1/{name}")
-    assert says in said
-    assert said.count("\n") == 0 and said.endswith(".")
+def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    error = refusal(legacy_export(tmp_path / "bucket", {"good.csv.gz": packed(LEGACY_CSV), name: content}), tmp_path)
+    assert error.startswith(f"ROOT/20260701-20260801/asm-1/{name}")
+    assert message in error
+    assert error.count("\n") == 0 and error.endswith(".")
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     root = FORMS["cur2 csv.gz"](tmp_path / "bucket")
     next(root.glob("data/*/*/*.gz")).unlink()
-    said = refusal(root, tmp_path)
-    assert said == (
+    error = refusal(root, tmp_path)
+    assert error == (
         "ROOT/metadata/BILLING_PERIOD=2026-07/ml-cur2-Manifest.json names "
         "ROOT/data/BILLING_PERIOD=2026-07/20260801T000000Z-exec-1/ml-cur2-00001.csv.gz, which is not there; "
         "wait for the delivery to finish or have it delivered again."

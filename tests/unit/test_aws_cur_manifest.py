@@ -123,7 +123,7 @@ def test_a_missing_file_is_noted_until_it_is_needed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("{oops", "is not JSON"),
         ("[]", "is not a JSON object"),
@@ -132,12 +132,12 @@ def test_a_missing_file_is_noted_until_it_is_needed(tmp_path: Path) -> None:
         ('{"dataFiles": []}', "neither executionId nor assemblyId"),
     ],
 )
-def test_a_spoilt_manifest_is_named(tmp_path: Path, text: str, says: str) -> None:
+def test_a_spoilt_manifest_is_named(tmp_path: Path, text: str, message: str) -> None:
     root = cur2_export(tmp_path, CUR2)
     (path,) = root.glob("metadata/*/*.json")
     path.write_text(text)
-    said = refusal(root, tmp_path / "raw")
-    assert str(path) in said and says in said
+    error = refusal(root, tmp_path / "raw")
+    assert str(path) in error and message in error
 
 
 def test_a_manifest_that_is_not_text_is_named(tmp_path: Path) -> None:
@@ -161,8 +161,8 @@ def test_a_manifest_that_is_not_text_is_named(tmp_path: Path) -> None:
 def test_nothing_outside_the_root_is_read(tmp_path: Path, name: str) -> None:
     root = cur2_export(tmp_path, CUR2)
     respell(root, dataFiles=[name])
-    said = refusal(root, tmp_path / "raw")
-    assert f"names {name}, which is" in said and f"nothing outside {root} is read" in said
+    error = refusal(root, tmp_path / "raw")
+    assert f"names {name}, which is" in error and f"nothing outside {root} is read" in error
 
 
 def test_a_file_named_twice_is_refused(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_two_exports_in_one_folder_are_not_added_up(tmp_path: Path) -> None:
     assert "holds 2 exports (a/a, b/b)" in refusal(tmp_path / "bucket", tmp_path / "raw")
 
 
-def test_a_folder_without_manifests_says_what_to_point_at(tmp_path: Path) -> None:
+def test_a_folder_without_manifests_is_refused_with_what_to_point_at(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert "holds no billing manifest; point location at" in refusal(tmp_path / "empty", tmp_path / "raw")
 
@@ -202,5 +202,5 @@ def test_a_manifest_in_another_months_folder_is_refused(tmp_path: Path) -> None:
         (["billedcost", "tags"], "focus"),
     ],
 )
-def test_the_kind_is_told_by_columns(columns: list[str], kind: str | None) -> None:
+def test_the_kind_is_known_by_columns(columns: list[str], kind: str | None) -> None:
     assert detect_kind(columns) == kind

@@ -1,4 +1,4 @@
-"""Delivered Parquet: types and pages that are not as AWS writes them are read right, told, or refused."""
+"""Delivered Parquet: types and pages that are not as AWS writes them are read right, reported, or refused."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_a_parquet_with_damaged_costs_is_refused(tmp_path: Path) -> None:
     broken = bytearray(content)
     for at in range(costs.data_page_offset, costs.dictionary_page_offset + costs.total_compressed_size):
         broken[at] ^= 0xFF
-    said = refusal(tmp_path, bytes(broken))
-    assert "is not a complete Parquet file" in said
+    error = refusal(tmp_path, bytes(broken))
+    assert "is not a complete Parquet file" in error
 
 
 def test_a_page_that_is_not_as_it_was_summed_is_refused(tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ def test_a_page_that_is_not_as_it_was_summed_is_refused(tmp_path: Path) -> None:
     pq.write_table(table, target, compression="none", use_dictionary=False, write_page_checksum=True)
     content = bytearray(target.getvalue())
     content[content.index(struct.pack("<d", table["line_item_unblended_cost"][0].as_py()))] ^= 1
-    said = refusal(tmp_path, bytes(content))
-    assert "is not a complete Parquet file" in said
+    error = refusal(tmp_path, bytes(content))
+    assert "is not a complete Parquet file" in error
 
 
 def test_costs_of_few_digits_are_taken_as_they_are(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_costs_of_few_digits_are_taken_as_they_are(tmp_path: Path) -> None:
     ],
     ids=lambda value: str(value) if isinstance(value, pa.DataType) else "",
 )
-def test_tags_that_are_no_map_of_texts_are_told(tmp_path: Path, kind: pa.DataType, value: object) -> None:
+def test_tags_that_are_no_map_of_texts_are_reported(tmp_path: Path, kind: pa.DataType, value: object) -> None:
     lines = [{**CUR2_LINE, "resource_tags": value}]
     table = pq.read_table(io.BytesIO(parquet([CUR2_LINE])))
     target = io.BytesIO()
@@ -75,10 +75,10 @@ def test_tags_that_are_no_map_of_texts_are_told(tmp_path: Path, kind: pa.DataTyp
         table.append_column("resource_tags", pa.array([line["resource_tags"] for line in lines], kind)), target
     )
     (raw,) = stored(cur2_export(tmp_path, {"a.parquet": target.getvalue()}), tmp_path / "raw")
-    (told,) = raw.warnings
+    (warning,) = raw.warnings
     assert re.search(
         r": column resource_tags is \S.*, not a map of texts; it is read as missing\. Have it delivered as a map\.$",
-        told,
+        warning,
     )
     assert bill([raw], "select tag_run_id from aws_cur_line_item") == [(None,)]
 
@@ -90,5 +90,5 @@ def test_costs_in_decimals_that_no_engine_adds_are_refused(tmp_path: Path) -> No
     wide = table["line_item_unblended_cost"].cast(pa.decimal256(50, 10))
     target = io.BytesIO()
     pq.write_table(table.set_column(at, "line_item_unblended_cost", wide), target)
-    said = refusal(tmp_path, target.getvalue())
-    assert "column line_item_unblended_cost is decimal256(50, 10), not a number" in said
+    error = refusal(tmp_path, target.getvalue())
+    assert "column line_item_unblended_cost is decimal256(50, 10), not a number" in error

@@ -78,10 +78,10 @@ def test_an_unchanged_manifest_costs_one_listing(tmp_path: Path, s3_endpoint: st
     location = upload(root, "example-billing", "cur2/ml-cur2", s3_endpoint)
     requests.clear()
     first = stored(location, tmp_path / "raw", endpoint_url=s3_endpoint)
-    asked = [request.split("?")[0] for request in requests]
+    paths = [request.split("?")[0] for request in requests]
     # One listing, one manifest; boto asks for a file's size before it fetches it.
-    assert asked[0] == "GET /example-billing"
-    assert [request for request in asked if request.endswith("Manifest.json")] == [
+    assert paths[0] == "GET /example-billing"
+    assert [request for request in paths if request.endswith("Manifest.json")] == [
         "GET /example-billing/cur2/ml-cur2/metadata/BILLING_PERIOD%3D2026-07/ml-cur2-Manifest.json"
     ]
     requests.clear()
@@ -103,18 +103,18 @@ def test_a_changed_manifest_is_read_again(tmp_path: Path, s3_endpoint: str, requ
 
 
 @pytest.mark.parametrize(
-    ("bucket", "prefix", "says"),
+    ("bucket", "prefix", "message"),
     [
         ("another-bucket", "cur2", "which is in bucket another-bucket"),
         ("example-billing", "elsewhere", "which is not below it"),
     ],
 )
 def test_manifests_may_not_point_elsewhere(
-    tmp_path: Path, s3_endpoint: str, bucket: str, prefix: str, says: str
+    tmp_path: Path, s3_endpoint: str, bucket: str, prefix: str, message: str
 ) -> None:
     root = cur2_export(tmp_path / "b", {"a-1.snappy.parquet": parquet([CUR2_LINE])}, bucket=bucket, prefix=prefix)
     location = upload(root, "example-billing", "cur2/ml-cur2", s3_endpoint)
-    with pytest.raises(SourceError, match=says) as raised:
+    with pytest.raises(SourceError, match=message) as raised:
         exports.list_deliveries(source(location, endpoint_url=s3_endpoint), tmp_path / "raw")
     assert f"nothing outside {location} is read" in str(raised.value)
 

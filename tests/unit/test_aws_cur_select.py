@@ -104,7 +104,7 @@ def test_a_tag_of_every_export(tmp_path: Path) -> None:
     text = json.dumps({"user_run_id": "r-42", "user_team": ""})
     files = {"x.csv.gz": packed(csv_text([CUR2_LINE | {"resource_tags": text}]))}
     raws += stored(cur2_export(tmp_path / "json", files, name="json"), tmp_path / "json" / "raw")
-    # Only the export of all tags says which team the account belongs to.
+    # Only the export of all tags states which team the account belongs to.
     expected = [("r-42", None), ("r-42", None), ("r-42", None), ("r-42", "nlp"), ("r-42", None)]
     assert bill(raws, "select tag_run_id, tag_team from aws_cur_line_item", TAGS) == expected
     assert raw_select(raws, TAGS).warnings == ()
@@ -117,7 +117,7 @@ def test_untagged_is_null_whatever_it_looks_like(tmp_path: Path) -> None:
     assert rows == [("r-1",), (None,), (None,), (None,), (None,)]
 
 
-def test_twins_by_case_are_both_tried_and_told(tmp_path: Path) -> None:
+def test_twins_by_case_are_both_tried_and_reported(tmp_path: Path) -> None:
     line = LEGACY_LINE | {"resourceTags/user:Run_ID": "", "resourceTags/user:run_id": "r-2"}
     lines = [line, line | {"resourceTags/user:Run_ID": "r-1"}]
     (raw,) = stored(legacy_export(tmp_path, {"a.csv.gz": packed(csv_text(lines))}), tmp_path / "raw")
@@ -131,7 +131,7 @@ def test_twins_by_case_are_both_tried_and_told(tmp_path: Path) -> None:
     )
 
 
-def test_a_parquet_column_that_sql_cannot_tell_apart_is_named(tmp_path: Path) -> None:
+def test_a_parquet_column_that_sql_cannot_distinguish_is_named(tmp_path: Path) -> None:
     twins = {"resource_tags_user_Run_ID": "r-1", "resource_tags_user_run_id": "r-2"}
     raw = cur2(tmp_path, twins)
     assert bill([raw], "select tag_run_id from aws_cur_line_item", TAGS) == [("r-1",)]

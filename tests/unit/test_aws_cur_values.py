@@ -41,7 +41,7 @@ def test_numbers_are_exact_to_ten_places(text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["abc", "1,5", "1_000", " 1.5", "nan", "inf", "0x1", "10000000000", "--1", "1e400"])
-def test_what_is_no_number_is_told(text: str) -> None:
+def test_what_is_no_number_is_reported(text: str) -> None:
     read, unread = values.numbers(pa.array(["1", None, text]))
     assert read.to_pylist() == [Decimal(1), None, None]
     assert unread.to_pylist() == [False, False, True]
@@ -79,7 +79,7 @@ def test_times_are_naive_utc(text: str, expected: datetime) -> None:
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "1719792000", "0001-01-01T00:00:00+14:00"])
-def test_what_is_no_time_is_told(text: str) -> None:
+def test_what_is_no_time_is_reported(text: str) -> None:
     read, unread = values.times(pa.array([None, text]))
     assert read.to_pylist() == [None, None]
     assert unread.to_pylist() == [False, True]

@@ -144,7 +144,7 @@ def test_a_fresh_machine_reads_nothing_of_an_unchanged_month(
         assert raw.is_here
 
 
-def test_a_second_machine_is_told_who_builds(company: Company, s3: Any, s3_endpoint: str) -> None:
+def test_a_second_machine_is_refused_with_who_builds(company: Company, s3: Any, s3_endpoint: str) -> None:
     deliver(company, s3)
     config = settings(company, s3_endpoint)
     with (

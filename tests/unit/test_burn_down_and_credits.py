@@ -144,12 +144,12 @@ def test_an_open_month_of_expiry_has_not_lost_anything_yet() -> None:
 
 def test_a_pool_begins_with_the_month_it_was_issued_or_first_used_in() -> None:
     assert [row["billing_month"] for row in pool({-1: "0", 1: "0", 2: "5"})] == [month(1), month(2)]
-    # Months before its first use say nothing of how fast it is used.
+    # Months before its first use show nothing of how fast it is used.
     assert pool({1: "0", 2: "5"})[-1]["history_month_count"] == 1
 
 
 def test_a_credit_that_was_taken_back_is_a_pool_without_use() -> None:
-    """5.00 given and 5.00 taken back within the month, by a program nobody declared."""
+    """5.00 given and 5.00 taken back within the month, by an undeclared program."""
     nothing = pl.DataFrame(schema={"pool_name": pl.String})
     uses = pl.DataFrame(
         [

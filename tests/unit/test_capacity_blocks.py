@@ -1,4 +1,4 @@
-"""What a Capacity Block's hours cost in the cases the stories do not tell, through the real SQL."""
+"""What a Capacity Block's hours cost in the cases without a story, through the real SQL."""
 
 from __future__ import annotations
 
@@ -59,23 +59,23 @@ def ask(
 RUN = "select sum(effective_cost_usd) from fct_ledger where run_id = 'run-0'"
 
 
-def test_a_premium_operating_system_is_paid_beside_the_fee() -> None:
+def test_a_premium_operating_system_is_paid_on_top_of_the_fee() -> None:
     bill = [fee("40"), used(0, line_item_operation="RunInstances:0002:CB", line_item_unblended_cost="3.25")]
     # A quarter of the block's four hours, and the licence.
     assert ask(RUN, "fct_ledger", bill, window(4, 1)) == [(Decimal("13.25"),)]
 
 
-def test_instances_nobody_counted_are_those_the_bill_shows_at_once() -> None:
+def test_instances_that_were_not_counted_are_those_the_bill_shows_at_once() -> None:
     bill = [fee("80"), used(0), used(0, "i-0e"), used(1)]
     # Two instances for four hours: 10 an instance-hour.
     assert ask(RUN, "fct_ledger", bill, window(4, None)) == [(10,)]
 
 
-def test_more_use_than_the_window_holds_is_told_and_shares_the_hour() -> None:
+def test_more_use_than_the_window_holds_is_reported_and_shares_the_hour() -> None:
     bill = [fee("40"), used(0), used(0, "i-0e"), used(5, "i-0e")]
     (check,) = [c for c in load_contract("core/fct_capacity_block_piece").checks if "beyond" in c.name]
-    told = check.query.format(batch="fct_capacity_block_piece")
-    found = ask(told, "fct_capacity_block_piece", bill, window(4, 1))
+    query = check.query.format(batch="fct_capacity_block_piece")
+    found = ask(query, "fct_capacity_block_piece", bill, window(4, 1))
     # Two machines in the one's first hour, and one after the block's end at 24:00.
     first, after = datetime(2026, 7, 14, 20), datetime(2026, 7, 15, 1)
     assert sorted(found) == [("cr-0b10c5", "i-0d", first), ("cr-0b10c5", "i-0e", first), ("cr-0b10c5", "i-0e", after)]
@@ -83,7 +83,7 @@ def test_more_use_than_the_window_holds_is_told_and_shares_the_hour() -> None:
     assert ask(RUN, "fct_ledger", bill, window(4, 1)) == [(5,)]
 
 
-def test_hours_that_no_fee_pays_for_are_told() -> None:
+def test_hours_that_no_fee_pays_for_are_reported() -> None:
     bill = [used(0), used(1), fee("40", OTHER)]
     (check,) = [c for c in load_contract("core/fct_capacity_block_piece").checks if "no_fee" in c.name]
     arn = {"capacity_reservation_capacity_reservation_arn": BLOCK}
@@ -98,7 +98,7 @@ def test_a_run_may_name_the_block_its_node_is_of() -> None:
     runs = tracker([Stay(0, "i-0d", None, 0, HOUR_MS)])
     runs["tracker_resource"][0]["reservation_id"] = OTHER
     windows = window(4, 1), window(4, 1, "cr-0e1f")
-    # 400 over four hours; the two blocks of the account alone would not say whose the hour is.
+    # 400 over four hours; the two blocks of the account alone would not show whose the hour is.
     assert ask(RUN, "fct_ledger", bill, *windows, runs=runs) == [(100,)]
 
 

@@ -93,7 +93,7 @@ def test_aws_is_queried_for_each_region_and_type(monkeypatch: pytest.MonkeyPatch
             SourceError, match=r"live, us-west-2: access is denied; grant ec2:GetSpotPlacementScores\.$"
         ):
             read_offers([source], KNOWN)
-    assert aws.asked[:2] == ["DescribeCapacityBlockOfferings 1", "GetSpotPlacementScores 1"]
+    assert aws.calls[:2] == ["DescribeCapacityBlockOfferings 1", "GetSpotPlacementScores 1"]
     assert [(row["upfront_fee"], row["started_at"], row["placement_score"], row["instance_count"]) for row in rows] == [
         (Decimal("4584.96"), datetime(2099, 7, 3, 11, 30), None, 2),
         (None, None, 4, 2),

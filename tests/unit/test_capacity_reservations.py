@@ -1,4 +1,4 @@
-"""Reserved capacity read from files and asked of AWS (real boto3 against a server that answers as AWS documents)."""
+"""Reserved capacity read from files and from AWS (real boto3 against a server that answers as AWS documents)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_an_answer_of_ec2_as_it_was_saved(tmp_path: Path) -> None:
     }
 
 
-def test_blocks_and_reservations_are_told_of_one_another(tmp_path: Path) -> None:
+def test_blocks_and_reservations_are_distinguished(tmp_path: Path) -> None:
     block = {
         "CapacityBlockId": "cb-1",
         "UltraserverType": "u-p6e-gb200x72",
@@ -113,24 +113,24 @@ def test_a_table_of_our_own_columns(tmp_path: Path) -> None:
     assert (plan["reservation_id"], plan["instance_count"], plan["ended_at"]) == (PLAN_ARN, None, END)
 
 
-def test_the_same_told_twice_counts_once_and_the_later_state_stands(tmp_path: Path) -> None:
+def test_the_same_reported_twice_counts_once_and_the_later_state_stands(tmp_path: Path) -> None:
     write(tmp_path / "1.json", {"CapacityReservations": [{**CR, "State": "scheduled"}]})
     write(tmp_path / "2.json", {"CapacityReservations": [{**CR, "InstanceType": None}]})
     (row,) = rows(source(tmp_path))
     assert (row["state"], row["instance_type"]) == ("active", "p5.48xlarge")
 
 
-def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
+def test_what_is_passed_over_is_reported(tmp_path: Path) -> None:
     write(tmp_path / "notes.txt", "x")
     write(tmp_path / "cr.json", {"CapacityReservations": [{**CR, "EndDate": None}]})
     warnings = read_reservations([source(tmp_path)], accelerator_families()).warnings
-    window, others = sorted(warnings, key=lambda said: "skipped" in said)
+    window, others = sorted(warnings, key=lambda warning: "skipped" in warning)
     assert "cr-0b10c5 has no window; its fee is spread over the hours on the bill" in window
     assert "1 files like notes.txt are skipped" in others
 
 
 @pytest.mark.parametrize(
-    ("odd", "said"),
+    ("odd", "message"),
     [
         ({"State": "actve"}, "cr-0b10c5 has the unknown state 'actve'; "),
         ({"TotalInstanceCount": 0}, "cr-0b10c5 has 0 instances; their number is read as unknown"),
@@ -141,11 +141,11 @@ def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
         ({"InstanceType": "m5.large"}, "has the instance type 'm5.large'"),
     ],
 )
-def test_what_is_odd_is_read_and_said(tmp_path: Path, odd: dict[str, Any], said: str) -> None:
+def test_what_is_odd_is_read_and_reported(tmp_path: Path, odd: dict[str, Any], message: str) -> None:
     write(tmp_path / "cr.json", {"CapacityReservations": [{**CR, **odd}]})
     (warning,) = read_reservations([source(tmp_path)], accelerator_families()).warnings
     assert f"cr.json CapacityReservations number 1: {CR['CapacityReservationId']} " in warning
-    assert said in warning
+    assert message in warning
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_what_is_odd_is_read_and_said(tmp_path: Path, odd: dict[str, Any], said:
         {"InstanceType": "ml.p5.48xlarge"},
     ],
 )
-def test_what_is_usual_leaves_no_doubt(tmp_path: Path, usual: dict[str, Any]) -> None:
+def test_what_is_usual_leaves_no_warning(tmp_path: Path, usual: dict[str, Any]) -> None:
     write(tmp_path / "cr.json", {"CapacityReservations": [{**CR, **usual}]})
     assert read_reservations([source(tmp_path)], accelerator_families()).warnings == []
 
@@ -190,22 +190,22 @@ def aws(answers: Answers, *regions: str) -> ReservationSource:
     return ReservationSource(name="live", kind="aws", regions=regions or ("us-west-2",), endpoint_url=answers.url)
 
 
-def test_aws_itself_is_asked_page_by_page(answers: Answers) -> None:
-    told = read_reservations([aws(answers)], accelerator_families())
-    plan, odcr, block = told.table.to_dicts()
-    assert told.warnings == []
+def test_aws_itself_is_read_page_by_page(answers: Answers) -> None:
+    inventory = read_reservations([aws(answers)], accelerator_families())
+    plan, odcr, block = inventory.table.to_dicts()
+    assert inventory.warnings == []
     assert (block["started_at"], block["ended_at"], block["instance_count"]) == (START, END, 2)
     assert (block["ultraserver_type"], block["state"]) == ("u-p6e-gb200x72", "scheduled")
     assert (odcr["reservation_kind"], odcr["started_at"]) == ("odcr", datetime(2026, 7, 14, 10, 0, 0, 500_000))
     assert (odcr["region_id"], odcr["ended_at"]) == ("us-west-2", None)
     assert (plan["upfront_fee"], plan["started_at"]) == (Decimal("4800"), datetime(2026, 7, 5, 11, 30))
     pages = ["DescribeCapacityReservations 1", "DescribeCapacityReservations 2", "DescribeCapacityBlocks 1"]
-    assert answers.asked == [*pages, "ListTrainingPlans 1", "ListTrainingPlans 2"]
+    assert answers.calls == [*pages, "ListTrainingPlans 1", "ListTrainingPlans 2"]
 
 
-def test_every_region_is_asked_and_answers_twice_told_count_once(answers: Answers) -> None:
+def test_every_region_is_read_and_repeated_answers_count_once(answers: Answers) -> None:
     assert len(rows(aws(answers, "us-west-2", "us-east-1"))) == 3
-    assert len(answers.asked) == 10
+    assert len(answers.calls) == 10
 
 
 def test_the_fingerprint_follows_the_answers(answers: Answers) -> None:
@@ -238,11 +238,11 @@ def test_an_answer_of_another_form(answers: Answers, page: object) -> None:
         read_reservations([aws(answers)], accelerator_families())
 
 
-def test_what_the_api_lacks_is_said(answers: Answers) -> None:
+def test_what_the_api_lacks_is_reported(answers: Answers) -> None:
     answers.errors["DescribeCapacityBlocks"] = "InvalidAction"
-    told = read_reservations([aws(answers)], accelerator_families())
-    assert told.table.height == 3
-    assert told.warnings == [
+    inventory = read_reservations([aws(answers)], accelerator_families())
+    assert inventory.table.height == 3
+    assert inventory.warnings == [
         "[[reservations]] live, us-west-2: ec2:DescribeCapacityBlocks is not supported here; "
         "such capacity is not read. Name it in a file if you hold it."
     ]

@@ -37,7 +37,7 @@ def summary(page: str) -> tuple[int, int, int]:
 
 @pytest.mark.slow
 def test_a_check_that_warned_is_one_sentence_and_the_summary_counts_it(tmp_path: Path, capsys: Captured) -> None:
-    """Use ends at 11:00; a cut asked for at 10:30 cuts nothing, which is one warning more than without it."""
+    """Use ends at 11:00; a cut requested for 10:30 cuts nothing, which is one warning more than without it."""
     check_marts(published(tmp_path / "plain", Policy()), Console())
     plain = capsys.readouterr().out
     early = Policy(as_of=datetime(2026, 7, 14, 10, 30, tzinfo=UTC))

@@ -176,7 +176,7 @@ def test_usage_without_a_rate_is_left_out_and_named() -> None:
     assert (row["unrated_usage_types"], row["unrated_list_cost_usd"]) == ("p6-b200.48xlarge", 30 * 8 * WEEK)
 
 
-def test_no_rate_at_all_commits_nothing_and_says_why() -> None:
+def test_no_rate_at_all_commits_nothing_and_states_why() -> None:
     rows = advise(history(8, lambda hour: 100), rate(0.6, kind="g5.xlarge"))
     for kind in ("compute_savings_plan", "ec2_instance_savings_plan", "reserved_instance"):
         assert plan(rows, kind)["advice_reason"] == "no rate is known for any of the usage"

@@ -122,8 +122,8 @@ def test_a_reservation_costs_its_hour_and_its_part_of_the_upfront_price(tmp_path
 
 
 def test_the_same_commitment_in_two_answers_is_one(tmp_path: Path) -> None:
-    told = read_commitments([saved(tmp_path, {"savingsPlans": [PLAN]}, {"savingsPlans": [PLAN]})])
-    assert told.table["commitment_kind"].to_list() == ["ec2_instance_savings_plan"]
+    inventory = read_commitments([saved(tmp_path, {"savingsPlans": [PLAN]}, {"savingsPlans": [PLAN]})])
+    assert inventory.table["commitment_kind"].to_list() == ["ec2_instance_savings_plan"]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_the_same_commitment_in_two_answers_is_one(tmp_path: Path) -> None:
         ([{"savingsPlans": [3]}], "number 1 is not a JSON object"),
         ([{"savingsPlans": [PLAN | {"savingsPlanType": "Quantum"}]}], "SavingsPlanType 'Quantum'"),
         ([{"savingsPlans": [PLAN | {"savingsPlanArn": "sp-1"}]}], "SavingsPlanArn 'sp-1'"),
-        ([{"savingsPlans": [PLAN | {"commitment": "dear"}]}], "Commitment 'dear'; write an amount of money"),
+        ([{"savingsPlans": [PLAN | {"commitment": "expensive"}]}], "Commitment 'expensive'; write an amount of money"),
         ([{"savingsPlans": [PLAN | {"end": "2025-01-01T00:00:00Z"}]}], "not after it starts"),
         ([{"savingsPlans": [PLAN | {"end": "soon"}]}], "End 'soon'"),
         ([{"savingsPlans": [PLAN], "nextToken": "p2"}], "more pages belong to it"),
@@ -150,10 +150,12 @@ def test_what_is_no_answer_is_refused_by_name(tmp_path: Path, answers: list[Any]
     assert words in str(refused.value)
 
 
-def test_an_empty_answer_is_told(tmp_path: Path) -> None:
-    told = read_commitments([saved(tmp_path, {"savingsPlans": []})])
-    assert told.table.height == 0
-    assert told.warnings == ["[[commitments]] bought contains no commitment; check its location, or remove the source."]
+def test_an_empty_answer_is_reported(tmp_path: Path) -> None:
+    inventory = read_commitments([saved(tmp_path, {"savingsPlans": []})])
+    assert inventory.table.height == 0
+    assert inventory.warnings == [
+        "[[commitments]] bought contains no commitment; check its location, or remove the source."
+    ]
 
 
 def test_another_answer_is_another_fingerprint(tmp_path: Path) -> None:
@@ -165,11 +167,11 @@ def test_another_answer_is_another_fingerprint(tmp_path: Path) -> None:
 
 @pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "unknown")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
 
 
-def test_aws_is_asked_page_by_page(credentials: None) -> None:
+def test_aws_is_read_page_by_page(credentials: None) -> None:
     other = PLAN | {"savingsPlanArn": PLAN["savingsPlanArn"] + "2"}
     with aws_answers() as answers:
         answers.pages["DescribeSavingsPlans"] = [
@@ -183,10 +185,10 @@ def test_aws_is_asked_page_by_page(credentials: None) -> None:
             "<offeringType>No Upfront</offeringType><recurringCharges><item><frequency>Hourly</frequency>"
             "<amount>3.0</amount></item></recurringCharges></item></reservedInstancesSet>"
         ]
-        source = CommitmentSource(name="asked", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
+        source = CommitmentSource(name="read", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
         rows = read_commitments([source]).table.to_dicts()
-        asked = answers.asked
-    assert asked == ["DescribeSavingsPlans 1", "DescribeSavingsPlans 2", "DescribeReservedInstances 1"]
+        calls = answers.calls
+    assert calls == ["DescribeSavingsPlans 1", "DescribeSavingsPlans 2", "DescribeReservedInstances 1"]
     assert [(row["commitment_kind"], row["commitment_per_hour"]) for row in rows] == [
         ("reserved_instance", Decimal("6")),
         ("ec2_instance_savings_plan", Decimal("12.5")),
@@ -197,19 +199,19 @@ def test_aws_is_asked_page_by_page(credentials: None) -> None:
 def test_a_denied_call_names_its_permission(credentials: None) -> None:
     with aws_answers() as answers:
         answers.errors["DescribeSavingsPlans"] = "AccessDeniedException"
-        source = CommitmentSource(name="asked", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
+        source = CommitmentSource(name="read", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
         with pytest.raises(SourceError, match="grant savingsplans:DescribeSavingsPlans"):
             read_commitments([source])
 
 
-def test_credentials_out_of_date_are_told_as_such(credentials: None) -> None:
-    """Asked once: what is out of date stays so, and no permission is missing."""
+def test_credentials_out_of_date_are_reported_as_such(credentials: None) -> None:
+    """Called once: what is out of date stays so, and no permission is missing."""
     with aws_answers() as answers:
         answers.errors["DescribeSavingsPlans"] = "ExpiredTokenException"
-        source = CommitmentSource(name="asked", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
+        source = CommitmentSource(name="read", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
         with pytest.raises(SourceError, match="the credentials are not accepted") as refused:
             read_commitments([source])
-        assert answers.asked == ["DescribeSavingsPlans 1"]
+        assert answers.calls == ["DescribeSavingsPlans 1"]
     assert "grant" not in str(refused.value)
 
 

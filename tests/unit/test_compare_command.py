@@ -33,7 +33,7 @@ def built(published_story: Callable[[str], Path]) -> tuple[Builder, Path]:
     return Builder(Warehouse(load_settings(config))), config
 
 
-def told(config: Path, *words: str, width: int = 100) -> str:
+def compared(config: Path, *words: str, width: int = 100) -> str:
     result = CliRunner().invoke(
         app, ["compare", *words, "--config", str(config)], env={"COLUMNS": str(width)}, catch_exceptions=False
     )
@@ -47,15 +47,15 @@ def refused(config: Path, *words: str) -> str:
     return str(result.exception)
 
 
-def test_side_by_side_says_both_sides_the_saving_and_the_verdict(built: tuple[Builder, Path]) -> None:
+def test_side_by_side_shows_both_sides_the_saving_and_the_verdict(built: tuple[Builder, Path]) -> None:
     """Figures as the story's README derives them."""
-    text = told(built[1], "win")
+    text = compared(built[1], "win")
     for words in ("p5.48xlarge", "trn1.32xlarge", "$11.03", "$2.76", "75.0% (31.4% to 90.9%)", "2.01", "2.02"):
         assert words in text
     assert "win-2026 of 20 June 2026, effective basis" in text
 
 
-def test_command_mart_and_report_say_the_same_words(built: tuple[Builder, Path], tmp_path: Path) -> None:
+def test_command_mart_and_report_have_the_same_words(built: tuple[Builder, Path], tmp_path: Path) -> None:
     builder, config = built
     rows = ask_published(
         builder,
@@ -66,7 +66,7 @@ def test_command_mart_and_report_say_the_same_words(built: tuple[Builder, Path],
     result = CliRunner().invoke(app, ["report", "--config", str(config), "--out", str(page)], catch_exceptions=False)
     assert result.exit_code == 0
     report = " ".join(unescape(page.read_text()).split())
-    text = " ".join(told(config).split())
+    text = " ".join(compared(config).split())
     assert rows.height == 6
     for verdict, reason, flips in rows.rows():
         assert f"{verdict}: {reason}." in text
@@ -75,7 +75,7 @@ def test_command_mart_and_report_say_the_same_words(built: tuple[Builder, Path],
 
 
 def test_a_number_below_zero_has_a_minus_in_words_and_a_hyphen_in_data(built: tuple[Builder, Path]) -> None:
-    """Of `lose` the README derives -9.969242 to -0.458624: a sentence of the mart, and a figure beside it."""
+    """Of `lose` the README derives -9.969242 to -0.458624: a sentence of the mart, and a figure next to it."""
     builder, config = built
     published = published_of(builder.warehouse)
     with open_marts(builder.warehouse, published) as marts:
@@ -86,28 +86,28 @@ def test_a_number_below_zero_has_a_minus_in_words_and_a_hyphen_in_data(built: tu
     for page in pages:
         assert not re.search(r"(?<![\w-])-\$?\d", page)
     assert sum("the saving is \u2212996.9% to \u221245.9%" in page for page in pages) == 3
-    for text in (told(config, "lose"), told(config, "lose", "--csv"), told(config, "lose", "--json")):
+    for text in (compared(config, "lose"), compared(config, "lose", "--csv"), compared(config, "lose", "--json")):
         assert "the saving is \u2212996.9% to \u221245.9%" in " ".join(text.split())
-    assert "-9.969242" in told(config, "lose", "--json")
+    assert "-9.969242" in compared(config, "lose", "--json")
 
 
 def test_what_is_not_compared_is_written_as_unknown(built: tuple[Builder, Path]) -> None:
     """The cost of nothing on `free` leaves no mean to show."""
-    text = told(built[1], "free")
+    text = compared(built[1], "free")
     assert "n/a" in text and "<span" not in text
     assert "none claimed" in text
 
 
-def test_another_basis_is_asked_for(built: tuple[Builder, Path]) -> None:
-    text = told(built[1], "win", "--basis", "list")
+def test_another_basis_is_chosen(built: tuple[Builder, Path]) -> None:
+    text = compared(built[1], "win", "--basis", "list")
     assert "proven: the 95% interval of the saving is 31.4% to 90.9%" in " ".join(text.split())
 
 
 def test_rows_come_as_json_and_csv(built: tuple[Builder, Path]) -> None:
-    rows = json.loads(told(built[1], "win", "--json"))
+    rows = json.loads(compared(built[1], "win", "--json"))
     assert [row["cost_basis"] for row in rows] == ["effective", "list", "billed"]
     assert [row["verdict"] for row in rows] == ["proven"] * 3
-    assert [row["verdict"] for row in csv.DictReader(io.StringIO(told(built[1], "lose", "--csv")))] == [
+    assert [row["verdict"] for row in csv.DictReader(io.StringIO(compared(built[1], "lose", "--csv")))] == [
         "contradicted"
     ] * 3
 
@@ -116,7 +116,7 @@ def test_rows_come_as_json_and_csv(built: tuple[Builder, Path]) -> None:
     ("words", "sentence"),
     [
         pytest.param(["alone / corp-v3 / seq 8192"], "it has 1 completed runs on GPU and 0 on", id="one-sided"),
-        pytest.param(["nobody"], "Workload 'nobody' not found", id="unknown"),
+        pytest.param(["unknown"], "Workload 'unknown' not found", id="unknown"),
         pytest.param(["corp-v3"], "part of several workloads: once / corp-v3", id="ambiguous"),
         pytest.param(
             ["win", "--basis", "net"], "--basis net is not a basis; choose one of effective, list, billed", id="basis"
@@ -124,13 +124,13 @@ def test_rows_come_as_json_and_csv(built: tuple[Builder, Path]) -> None:
         pytest.param(["win", "--json", "--csv"], "not both", id="two forms"),
     ],
 )
-def test_what_cannot_be_compared_is_said(built: tuple[Builder, Path], words: list[str], sentence: str) -> None:
+def test_what_cannot_be_compared_is_reported(built: tuple[Builder, Path], words: list[str], sentence: str) -> None:
     assert sentence in refused(built[1], *words)
 
 
 def test_it_shows_the_recommendation_and_the_cost_of_a_pilot(built: tuple[Builder, Path]) -> None:
     """Figures as the story's README derives them."""
-    lose, worse = " ".join(told(built[1], "lose").split()), " ".join(told(built[1], "worse").split())
+    lose, worse = " ".join(compared(built[1], "lose").split()), " ".join(compared(built[1], "worse").split())
     assert "Recommendation: GPU; arithmetic: contradicted" in lose
     assert "At stake: $49.65 a month on GPU, measured" in lose
     assert "Pilot:" not in lose

@@ -25,7 +25,7 @@ FORGED = {
     "quality missed": ({"quality_status": "missed"}, "verdict_rests_on_too_few_runs_or_no_interval"),
     "verdict against its interval": ({"saving_low_ratio": -0.1}, "verdict_that_contradicts_its_interval"),
     "costs of another basis": ({"candidate_unit_cost_usd": 2.0}, "unit_cost_is_not_of_its_runs"),
-    "nobody registered it": ({"registration": None}, "verdict_is_registered_or_not"),
+    "it is not registered": ({"registration": None}, "verdict_is_registered_or_not"),
     "open month": (
         {"workload_id": "open", "verdict": "supported", "registration": None},
         "verdict_of_a_month_that_is_not_closed",

@@ -181,7 +181,7 @@ def test_failed_runs_count_with_their_whole_cost() -> None:
     assert (row["candidate_failed_run_count"], row["verdict"]) == (1, "inconclusive")
 
 
-def test_a_verdict_that_failed_runs_change_says_so() -> None:
+def test_a_verdict_that_failed_runs_change_states_it() -> None:
     """A quarter of the cost, and a failure as expensive as all three together: undecided, and supported without it."""
     row = row_of(side(GPU, BASE), [*side(TRAINIUM, QUARTER), failed("trn-9", TRAINIUM, 8.275)])
     assert row["verdict"] == "inconclusive"
@@ -231,7 +231,7 @@ def test_a_missing_final_metric_is_named() -> None:
 
 
 def test_a_worse_model_saves_nothing() -> None:
-    """Worse by 0.04 with the same spread: beyond the margin of 0.03 before any doubt is added."""
+    """Worse by 0.04 with the same spread: beyond the margin of 0.03 before any uncertainty is added."""
     worse = [row | {"final": {("eval_loss", "eval"): 2.05}} for row in side(TRAINIUM, QUARTER)]
     row = row_of(side(GPU, BASE), worse, registration=registered())
     assert (row["verdict"], row["quality_status"]) == ("not comparable", "missed")

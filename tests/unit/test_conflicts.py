@@ -100,7 +100,7 @@ def test_accounts_apart_are_no_conflict(tmp_path: Path, case: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [*CONFLICTS, *APART])
 def test_the_contract_comes_to_the_same(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It remains the last line of defense, where nobody looked before."""
+    """It remains the last line of defense, where nothing looked before."""
     one, other = (CONFLICTS | APART)[case](tmp_path)
     monkeypatch.setattr("pipelines.models.refresh.refuse_conflicts", lambda *_: None)
     config = configure(tmp_path, entry("one", one), entry("other", other))

@@ -117,7 +117,7 @@ def test_a_run_that_cost_almost_nothing_is_listed_too() -> None:
     ("runs", "why"),
     [
         ([run(n, 1.0) for n in range(7)] + [run(7, 9.0)], "seven runs are no history"),
-        ([run(n, 0.001) for n in range(8)] + [run(8, 0.09)], "9 dollars are nobody's alarm"),
+        ([run(n, 0.001) for n in range(8)] + [run(8, 0.09)], "9 dollars raise no alarm"),
         ([run(n, 1.0, status="failed") for n in range(8)] + [run(8, 9.0)], "what failed measures nothing"),
         ([run(n, 1.0, currency="EUR") for n in range(8)] + [run(8, 9.0)], "another currency is no history"),
         ([run(n, 1.0 + 0.4 * (n % 2)) for n in range(8)] + [run(8, 1.4)], "it was so before"),
@@ -127,13 +127,13 @@ def test_what_is_no_anomaly(runs: list[tuple], why: str) -> None:
     assert listed(runs=runs).is_empty(), why
 
 
-def test_months_and_idle_machines_are_watched_too_and_only_dearer_ones() -> None:
+def test_months_and_idle_machines_are_watched_too_and_only_more_expensive_ones() -> None:
     """Eight months at 100, then 1,000 (900 too much) or 1; twenty idle days at 20, then 200 (180 too much)."""
     months = [("nlp", date(2026, n, 1), "USD", usd(100), False) for n in range(1, 9)]
-    dear, cheap = ("nlp", date(2026, 9, 1), "USD", usd(1000), False), ("nlp", date(2026, 9, 1), "USD", usd(1), False)
+    costly, cheap = ("nlp", date(2026, 9, 1), "USD", usd(1000), False), ("nlp", date(2026, 9, 1), "USD", usd(1), False)
     idle = day_costs([20.0] * 20 + [200.0], "idle_day", "account 1, gpu")
     assert listed(months=[*months, cheap]).is_empty()
-    rows = listed(months=[*months, dear], days=idle)
+    rows = listed(months=[*months, costly], days=idle)
     assert rows["anomaly_kind"].to_list() == ["idle_day", "team_month"]
     assert rows["excess_cost_usd"].to_list() == [180, 900]
     assert rows["anomaly_reason"][0].startswith("200.00 USD per day is 10.0 times the median of its 20 earlier days")

@@ -75,7 +75,7 @@ def test_kubernetes_runs_what_the_other_ways_run(tmp_path: Path) -> None:
     from dagster._serdes import ConfigurableClassData
     from dagster_k8s.job import construct_dagster_k8s_job
 
-    # A cluster that is never asked.
+    # A cluster that never gets a request.
     cluster = {"name": "none", "cluster": {"server": "https://127.0.0.1:1"}}
     context = {"name": "none", "context": {"cluster": "none", "user": "none"}}
     kubeconfig = {"clusters": [cluster], "contexts": [context], "current-context": "none"}
@@ -118,7 +118,7 @@ def test_the_export_selects_every_column_we_read() -> None:
         if not set(names) & set(selected):
             missing.append(row["column_name"])
     assert missing == []
-    # Tells a CUR 2.0 export from the others (facts aws-billing 1).
+    # Distinguishes a CUR 2.0 export from the others (facts aws-billing 1).
     assert "bill_payer_account_name" in selected
     for start in ADDED.values():
         assert any(name.startswith(start) for name in selected), start

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.commands import run_command
 from support.small_company import AUGUST, Company
-from support.spoiled import Said
+from support.spoiled import CommandResult
 
 from pipelines.base.console import shortened
 from pipelines.base.disk import is_full, shown_bytes
@@ -60,7 +60,7 @@ def test_a_publication_needs_no_room_for_its_copy(
     if mounted.returncode:
         pytest.skip("only root can mount a small file system")
     try:
-        built: Said = run_command(capsys, "build", "--config", str(config))
+        built: CommandResult = run_command(capsys, "build", "--config", str(config))
         assert built.code == 0 and built.out.startswith("Published 1: ")
         assert f"{place}/marts.duckdb, the copy for BI tools, is not of publication 1 (the disk is full)" in built.err
         assert not [*place.glob("staging/marts.duckdb*")]

@@ -1,4 +1,4 @@
-"""`doctor` on folders: each finding beside the bill that gives cause to it."""
+"""`doctor` on folders: each finding next to the bill that gives cause to it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def hour(day: str = "2026-07-03T10", **more: str) -> dict[str, str]:
 
 def found(root: Path, months: Lines, *, runs: bool = True) -> dict[tuple[str, str], Finding]:
     """The findings on an export of these lines that nothing has been built from, by (subject, check)."""
-    told = one_attempt("a", ["i-0a"], "p5.48xlarge", datetime(2026, 7, 3, 10), timedelta(hours=1))
-    folder = write_events(root / "runs", told) if runs else None
+    events = one_attempt("a", ["i-0a"], "p5.48xlarge", datetime(2026, 7, 3, 10), timedelta(hours=1))
+    folder = write_events(root / "runs", events) if runs else None
     return by_check(write_config(root, billing=write_export(root, months), runs=folder))
 
 
@@ -67,14 +67,14 @@ def test_an_export_without_resource_ids_fails(tmp_path: Path) -> None:
     assert exit_code(findings.values()) == 1
 
 
-def test_a_month_without_usage_says_what_it_cannot_tell(tmp_path: Path) -> None:
+def test_a_month_without_usage_reports_what_it_cannot_check(tmp_path: Path) -> None:
     tax = {"line_item_line_item_type": "Tax", "line_item_usage_start_date": "2026-07-01T00:00:00.000Z"}
     findings = found(tmp_path, {"2026-07": [{**tax, "line_item_unblended_cost": "1"}]})
     for check in ("hourly", "resource ids", "newest usage"):
         assert findings["billing payer", check].status == "not checked"
 
 
-def test_a_month_nobody_delivered_is_named(tmp_path: Path) -> None:
+def test_a_month_that_was_not_delivered_is_named(tmp_path: Path) -> None:
     lines = {"2026-04": [hour("2026-04-03T10")], "2026-07": [hour()]}
     finding = found(tmp_path, lines)["billing payer", "months"]
     assert (finding.status, "without 2026-05, 2026-06" in finding.message) == ("warn", True)
@@ -103,7 +103,7 @@ def test_old_usage_is_a_warning(tmp_path: Path, newest: str, sentence: str) -> N
     assert (finding.status, finding.message) == ("warn", f"{newest} 10:00 UTC, {sentence}")
 
 
-def test_tags_are_told_with_the_dollars_they_cover(tmp_path: Path) -> None:
+def test_tags_are_reported_with_the_dollars_they_cover(tmp_path: Path) -> None:
     tagged = hour(**{"resource_tags": '{"user_run_id": "a"}'})
     plain = hour("2026-07-03T11", resource_tags="")
     findings = found(tmp_path, {"2026-07": [tagged, plain]})
@@ -126,7 +126,7 @@ def test_a_delivery_that_is_not_whole_is_a_warning(tmp_path: Path) -> None:
     assert "1 file its manifest lists are missing" in finding.message
 
 
-def test_an_unread_delivery_is_judged_by_one_file_and_says_so(tmp_path: Path) -> None:
+def test_an_unread_delivery_is_judged_by_one_file_and_states_it(tmp_path: Path) -> None:
     export = write_export(tmp_path, {"2026-07": [hour()]})
     whole = next(export.rglob("*.csv.gz"))
     add_file(export, gzip.decompress(whole.read_bytes()))
@@ -138,35 +138,37 @@ def test_an_unread_delivery_is_judged_by_one_file_and_says_so(tmp_path: Path) ->
 def add_file(export: Path, text: bytes | None) -> None:
     """Name a second file in the manifest, and write it unless it is None."""
     manifest = next(export.rglob("*-Manifest.json"))
-    told = json.loads(manifest.read_text())
-    second = told["dataFiles"][0].replace("-00001", "-00002")
-    manifest.write_text(json.dumps({**told, "dataFiles": [*told["dataFiles"], second]}))
+    document = json.loads(manifest.read_text())
+    second = document["dataFiles"][0].replace("-00001", "-00002")
+    manifest.write_text(json.dumps({**document, "dataFiles": [*document["dataFiles"], second]}))
     if text is not None:
         first = next(export.rglob("*-00001.csv.gz"))
         first.with_name(first.name.replace("-00001", "-00002")).write_bytes(gzip.compress(text))
 
 
-def test_split_and_capacity_columns_show_what_the_export_was_asked_for(tmp_path: Path) -> None:
+def test_split_and_capacity_columns_show_what_the_export_was_configured_for(tmp_path: Path) -> None:
     findings = found(tmp_path, {"2026-07": [hour(split_line_item_split_cost="", resource_tags="")]})
     assert findings["billing payer", "split cost data"].message == "on."
     assert findings["billing payer", "capacity data"].message == "off; needed only to separate reserved hours."
 
 
 @pytest.mark.parametrize(
-    ("billing", "kind", "code", "said"),
+    ("billing", "kind", "code", "message"),
     [
         ("nowhere", "events", 3, "nowhere cannot be listed"),
         ("runs", "events", 3, "holds no billing manifest"),
         ("export", "telepathy", 2, "kind 'telepathy' is not supported"),
     ],
 )
-def test_what_cannot_be_read_gives_the_exit_code(tmp_path: Path, billing: str, kind: str, code: int, said: str) -> None:
+def test_what_cannot_be_read_gives_the_exit_code(
+    tmp_path: Path, billing: str, kind: str, code: int, message: str
+) -> None:
     found(tmp_path, {"2026-07": [hour()]})
     config = write_config(tmp_path, billing=tmp_path / billing, runs=tmp_path / "runs")
     config.write_text(config.read_text().replace('kind = "events"', f'kind = "{kind}"'))
     findings = list(examine(load_settings(config), NOW))
     assert exit_code(findings) == code
-    assert any(said in finding.message for finding in findings if finding.status == "fail")
+    assert any(message in finding.message for finding in findings if finding.status == "fail")
 
 
 def test_a_configuration_without_a_bill_is_a_mistake(tmp_path: Path) -> None:
@@ -177,7 +179,7 @@ def test_a_configuration_without_a_bill_is_a_mistake(tmp_path: Path) -> None:
     assert findings[0].message == "no bill is configured; add a [[billing]] source."
 
 
-def test_the_page_fits_80_columns_and_json_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_fits_80_columns_and_json_shows_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from typer.testing import CliRunner
 
     from pipelines.cli import app
@@ -246,7 +248,7 @@ def test_reservations_a_build_would_refuse_fail(tmp_path: Path) -> None:
     assert "has no columns reservation_kind, ended_at;" in finding.message
 
 
-def test_a_doubt_about_reservations_is_a_warning(tmp_path: Path) -> None:
+def test_an_uncertain_reservation_is_a_warning(tmp_path: Path) -> None:
     findings = by_check(with_reservations(tmp_path, RESERVED + "cr-1,capacity_block,,\n"))
     finding = findings["reservations held.csv", "warning"]
     assert (finding.status, "cr-1 has no window" in finding.message) == ("warn", True)

@@ -83,7 +83,7 @@ def act_as(user: str, endpoint: str, statements: list[dict], monkeypatch: pytest
 
 
 def allow_without_asking(endpoint: str, requests: float) -> None:
-    """How many requests the server answers before IAM is asked."""
+    """How many requests the server answers before IAM gets a request."""
     kind = {"Content-Type": "text/plain"}
     reset = urllib.request.Request(f"{endpoint}/moto-api/reset-auth", str(requests).encode(), kind, method="POST")
     urllib.request.build_opener(urllib.request.ProxyHandler({})).open(reset).close()
@@ -108,7 +108,7 @@ def test_the_policy_of_deploy_is_enough(s3: Any, judged: str, tmp_path: Path, mo
         assert findings["warehouse", action].status == "ok"
 
 
-# What the policy says less, the finding that tells it, and the permission it names.
+# What the policy lacks, the finding that reports it, and the permission it names.
 LESS = [
     ("s3:ListBucket", ("billing payer", "reachable"), "s3:ListBucket on arn:aws:s3:::acme-billing is denied"),
     ("s3:GetObject", ("billing payer", "readable"), "s3:GetObject on arn:aws:s3:::acme-billing/cur2/ml-cur2/* is den"),
@@ -118,9 +118,9 @@ LESS = [
 ]
 
 
-@pytest.mark.parametrize(("action", "where", "said"), LESS)
+@pytest.mark.parametrize(("action", "where", "message"), LESS)
 def test_a_missing_permission_is_named(
-    s3: Any, judged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str, where: tuple, said: str
+    s3: Any, judged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str, where: tuple, message: str
 ) -> None:
     config = deliver(s3, tmp_path, judged)
     less = [
@@ -131,7 +131,7 @@ def test_a_missing_permission_is_named(
     act_as("reader", judged, less, monkeypatch)
     findings = found(config)
     assert findings[where].status == "fail"
-    assert findings[where].message.startswith(said)
+    assert findings[where].message.startswith(message)
     assert findings[where].message.endswith("add it with deploy/iam-policy.json.")
     assert exit_code(findings.values()) == 3
 
@@ -162,11 +162,11 @@ EXPORT = "arn:aws:bcm-data-exports:us-east-1:000011112222:export/ml-cur2-1"
 def exports(bucket: str = "acme-billing", status: str = "HEALTHY", **table: str) -> dict[str, Any]:
     """Answers of the export service: another export, and on a second page ours."""
     settings = {"TIME_GRANULARITY": "HOURLY", "INCLUDE_RESOURCES": "TRUE", **table}
-    told = {"ExportStatus": {"StatusCode": "HEALTHY"}}
+    healthy = {"ExportStatus": {"StatusCode": "HEALTHY"}}
     return {
         "ListExports": [
-            {"Exports": [{"ExportArn": "arn:other", "ExportName": "other", **told}]},
-            {"Exports": [{"ExportArn": EXPORT, "ExportName": "ml-cur2", **told}]},
+            {"Exports": [{"ExportArn": "arn:other", "ExportName": "other", **healthy}]},
+            {"Exports": [{"ExportArn": EXPORT, "ExportName": "ml-cur2", **healthy}]},
         ],
         "GetExport": {
             "Export": {
@@ -189,7 +189,7 @@ def exports(bucket: str = "acme-billing", status: str = "HEALTHY", **table: str)
 
 
 @pytest.mark.parametrize(
-    ("answers", "status", "said"),
+    ("answers", "status", "message"),
     [
         (exports(), "ok", "TIME_GRANULARITY HOURLY, INCLUDE_RESOURCES TRUE, INCLUDE_SPLIT_COST_ALLOCATION_DATA unset"),
         (exports(TIME_GRANULARITY="DAILY"), "warn", "TIME_GRANULARITY is not HOURLY"),
@@ -203,16 +203,16 @@ def exports(bucket: str = "acme-billing", status: str = "HEALTHY", **table: str)
     ],
 )
 def test_the_export_is_held_against_what_the_ledger_needs(
-    s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path, answers: dict[str, Any], status: str, said: str
+    s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path, answers: dict[str, Any], status: str, message: str
 ) -> None:
     config = deliver(s3, tmp_path, s3_endpoint)
     api.answers = answers
     finding = found(config, ask_aws=True)["billing payer", "export definition"]
-    assert (finding.status, said in finding.message) == (status, True), finding.message
+    assert (finding.status, message in finding.message) == (status, True), finding.message
 
 
 @pytest.mark.parametrize(
-    ("change", "status", "said"),
+    ("change", "status", "message"),
     [
         ({}, "ok", "HOURLY, RESOURCES, closed months refreshed."),
         ({"TimeUnit": "DAILY"}, "warn", "its time unit is not HOURLY"),
@@ -222,7 +222,7 @@ def test_the_export_is_held_against_what_the_ledger_needs(
     ],
 )
 def test_a_legacy_report_is_held_against_what_the_ledger_needs(
-    s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path, change: dict[str, Any], status: str, said: str
+    s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path, change: dict[str, Any], status: str, message: str
 ) -> None:
     config = deliver(s3, tmp_path, s3_endpoint)
     config.write_text(config.read_text().replace('name = "payer"', 'name = "payer"\nkind = "cur"'))
@@ -236,20 +236,20 @@ def test_a_legacy_report_is_held_against_what_the_ledger_needs(
     }
     api.answers = {"DescribeReportDefinitions": {"ReportDefinitions": [report]}}
     finding = found(config, ask_aws=True)["billing payer", "export definition"]
-    assert (finding.status, said in finding.message) == (status, True), finding.message
+    assert (finding.status, message in finding.message) == (status, True), finding.message
 
 
-def test_tags_are_told_by_their_activation(s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path) -> None:
+def test_tags_are_reported_by_their_activation(s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path) -> None:
     config = deliver(s3, tmp_path, s3_endpoint)
     known = [{"TagKey": "run-id", "Type": "UserDefined", "Status": "Active"}]
     later = [{"TagKey": "Owner", "Type": "UserDefined", "Status": "Inactive"}]
     later += [{"TagKey": "user:iamPrincipal/cost-center", "Type": "UserDefined", "Status": "Active"}]
     api.answers = {"ListCostAllocationTags": [{"CostAllocationTags": known}, {"CostAllocationTags": later}]}
     findings = found(config, ask_aws=True)
-    told = {name: findings["billing payer", f"activated {name}"] for name in ("run_id", "owner", "team")}
-    assert (told["run_id"].status, told["run_id"].message) == ("ok", "run-id.")
-    assert (told["owner"].status, told["owner"].message.startswith("Owner is not active")) == ("warn", True)
-    assert (told["team"].status, told["team"].message.startswith("AWS lists none of team, Team")) == ("warn", True)
+    by_tag = {name: findings["billing payer", f"activated {name}"] for name in ("run_id", "owner", "team")}
+    assert (by_tag["run_id"].status, by_tag["run_id"].message) == ("ok", "run-id.")
+    assert (by_tag["owner"].status, by_tag["owner"].message.startswith("Owner is not active")) == ("warn", True)
+    assert (by_tag["team"].status, by_tag["team"].message.startswith("AWS lists none of team, Team")) == ("warn", True)
     callers = findings["billing payer", "activated tags of callers"]
     assert (callers.status, callers.message) == ("ok", "user:iamPrincipal/cost-center.")
     api.answers = {}
@@ -257,18 +257,18 @@ def test_tags_are_told_by_their_activation(s3: Any, s3_endpoint: str, api: Billi
     assert denied.message == "ce:ListCostAllocationTags on * is denied: add it with deploy/iam-policy.json."
 
 
-def test_aws_is_not_asked_about_another_store_unless_told_to(
+def test_aws_is_not_called_about_another_store_unless_configured(
     s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path
 ) -> None:
     config = deliver(s3, tmp_path, s3_endpoint)
     findings = found(config)
-    assert api.asked == []
+    assert api.calls == []
     for check in ("export definition", "tags activated"):
         assert findings["billing payer", check].status == "not checked"
         assert findings["billing payer", check].message.startswith("because endpoint_url points to another store")
 
 
-def test_reserved_capacity_is_asked_for_by_a_dry_run(api: BillingApi) -> None:
+def test_reserved_capacity_is_checked_by_a_dry_run(api: BillingApi) -> None:
     source = SimpleNamespace(name="aws", queried_regions=("us-west-2",), profile=None, endpoint_url=api.url)
     # EC2 answers a dry run of what is permitted with an error of this name.
     api.answers = {"DescribeCapacityReservations": "DryRunOperation"}
@@ -285,7 +285,7 @@ def test_reserved_capacity_is_asked_for_by_a_dry_run(api: BillingApi) -> None:
     ]
 
 
-def test_an_answer_nobody_understands_is_said_and_not_guessed(
+def test_an_unknown_answer_is_reported_and_not_guessed(
     s3: Any, s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = deliver(s3, tmp_path, s3_endpoint)

@@ -1,4 +1,4 @@
-"""`explain` run, day and invoice: from a figure down to bill lines, each figure derived by hand beside it."""
+"""`explain` run, day and invoice: from a figure down to bill lines, each figure derived by hand next to it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def explained(config: Path, ask: Callable[[Engine], Question], read: Callable[[E
     warehouse = Warehouse(load_settings(config))
     published = published_of(warehouse)
     with open_marts(warehouse, published) as marts:
-        asked = ask(marts)
-    with behind(warehouse, published, asked) as explanation:
+        query = ask(marts)
+    with behind(warehouse, published, query) as explanation:
         explanation.check()
         return read(explanation)
 
@@ -66,12 +66,12 @@ def shared_hour(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [covered, negation, instance_hour("2026-07-03T11", "i-0a", "p5.48xlarge", "55.04")]
     export = write_export(root, {JULY: lines})
     hour = timedelta(hours=1)
-    told = [
+    events = [
         {**event, "accelerators_used": 4} if event["event"] == "resource_joined" else event
         for event in one_attempt("a", ["i-0a"], "p5.48xlarge", TEN, hour)
         + one_attempt("b", ["i-0a"], "p5.48xlarge", TEN, 2 * hour)
     ]
-    config = write_config(root, billing=export, runs=write_events(root / "runs", told))
+    config = write_config(root, billing=export, runs=write_events(root / "runs", events))
     publish_tables(config, EXPLAIN_TABLES)
     return config
 
@@ -112,7 +112,7 @@ def test_what_is_not_shown_is_summed_so_that_every_level_still_adds_up(shared_ho
 def test_idle_time_of_a_day_is_explained(shared_hour: Path) -> None:
     chosen = {"bucket": "idle", "account_id": "000033334444"}
     lines = explained(shared_hour, lambda marts: for_day(marts, "2026-07-03", chosen), lambda f: f.lines().to_dicts())
-    # In the second hour nobody held 4 of the 8 GPUs: half of $55.04.
+    # In the second hour no run held 4 of the 8 GPUs: half of $55.04.
     assert [(line["effective_cost_usd"], line["share_rule"]) for line in lines] == [
         (Decimal("27.52"), "no run used 14400 of 28800 accelerator-seconds")
     ]
@@ -132,8 +132,8 @@ def test_an_invoice_is_explained_by_charge_type(shared_hour: Path) -> None:
     ]
 
 
-def test_what_cancels_on_an_invoice_is_said(shared_hour: Path) -> None:
-    page = told_by(["invoice", "INV-1", "--config", str(shared_hour)])
+def test_what_cancels_on_an_invoice_is_shown(shared_hour: Path) -> None:
+    page = explain(["invoice", "INV-1", "--config", str(shared_hour)])
     # Covered use at 55.04 and its negation at -55.04 (the bill above); the hour on demand differs by nothing.
     assert "The differences of SavingsPlanCoveredUsage and SavingsPlanNegation cancel" in page
 
@@ -151,15 +151,15 @@ def test_lines_and_their_pieces_are_counted_apart_and_sum_at_every_level(shared_
         (3, 5),
         (3, 5),
     ]
-    page = told_by(["invoice", "INV-1", "--lines", "1", "--config", str(shared_hour)])
+    page = explain(["invoice", "INV-1", "--lines", "1", "--config", str(shared_hour)])
     assert "all 5 pieces of 3 lines " in page
     assert "and 4 more pieces " in page
     # What run b has of either line is one piece of it, so they are called lines.
-    assert "all 2 lines " in told_by(["run", "b", "--config", str(shared_hour)])
+    assert "all 2 lines " in explain(["run", "b", "--config", str(shared_hour)])
 
 
-def test_the_rule_of_every_charge_type_is_told_also_of_lines_that_are_not_shown(shared_hour: Path) -> None:
-    page = told_by(["invoice", "INV-1", "--lines", "1", "--config", str(shared_hour)])
+def test_the_rule_of_every_charge_type_is_shown_also_of_lines_that_are_not_shown(shared_hour: Path) -> None:
+    page = explain(["invoice", "INV-1", "--lines", "1", "--config", str(shared_hour)])
     rules = page[page.index("How each charge type") : page.index("Buckets\n")]
     assert [rule.strip().partition(":")[0] for rule in rules.splitlines()[1:] if rule.startswith("  ")] == [
         "SavingsPlanCoveredUsage",
@@ -173,20 +173,20 @@ def test_the_rule_of_every_charge_type_is_told_also_of_lines_that_are_not_shown(
 
 def test_a_figure_that_its_lines_do_not_come_to_is_an_error_with_both_amounts(shared_hour: Path) -> None:
     def ask(marts: Engine) -> Question:
-        asked = for_run(marts, "b")
-        return replace(asked, rows=asked.rows.with_columns(pl.col("effective_cost_usd") + Decimal("0.0000000001")))
+        query = for_run(marts, "b")
+        return replace(query, rows=query.rows.with_columns(pl.col("effective_cost_usd") + Decimal("0.0000000001")))
 
     with pytest.raises(CheckError, match=r"is 42\.5200000001, its bill lines sum to 42\.5200000000"):
         explained(shared_hour, ask, lambda found: None)
 
 
-def test_a_run_without_bill_lines_says_so(shared_hour: Path, tmp_path: Path) -> None:
+def test_a_run_without_bill_lines_states_it(shared_hour: Path, tmp_path: Path) -> None:
     export = write_export(tmp_path, {JULY: [instance_hour("2026-07-03T10", "i-0a", "p5.48xlarge", "55.04")]})
-    told = one_attempt("paper", ["i-0b"], "p5.48xlarge", TEN, timedelta(hours=1))
-    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", told))
+    events = one_attempt("paper", ["i-0b"], "p5.48xlarge", TEN, timedelta(hours=1))
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
     publish_tables(config, EXPLAIN_TABLES)
     assert explained(config, lambda marts: for_run(marts, "paper"), lambda f: f.total()["line_count"]) == 0
-    assert "No bill lines found." in told_by(["run", "paper", "--config", str(config)])
+    assert "No bill lines found." in explain(["run", "paper", "--config", str(config)])
 
 
 @pytest.mark.parametrize(
@@ -227,18 +227,18 @@ def test_what_is_not_there_is_refused_with_the_nearest_names(
 
 
 def test_json_and_csv_hold_every_line_with_every_digit(shared_hour: Path) -> None:
-    document = json.loads(told_by(["run", "b", "--json", "--config", str(shared_hour)]))
+    document = json.loads(explain(["run", "b", "--json", "--config", str(shared_hour)]))
     # 27.52 + 15.00, as text: no binary fraction comes near a figure.
     assert document["mart_rows"][0]["effective_cost_usd"] == "42.5200000000"
     assert sum(Decimal(line["effective_cost_usd"]) for line in document["lines"]) == Decimal("42.52")
     for level in document["levels"]:
         assert sum(Decimal(row["effective_cost_usd"]) for row in level["rows"]) == Decimal("42.52")
-    table = pl.read_csv(StringIO(told_by(["run", "b", "--csv", "--config", str(shared_hour)])), infer_schema=False)
+    table = pl.read_csv(StringIO(explain(["run", "b", "--csv", "--config", str(shared_hour)])), infer_schema=False)
     assert [Decimal(cost) for cost in table["list_cost_usd"]] == [Decimal("27.52")] * 2
 
 
 def test_tables_round_to_cents_and_name_the_currency(shared_hour: Path) -> None:
-    page = told_by(["run", "b", "--lines", "1", "--config", str(shared_hour)])
+    page = explain(["run", "b", "--lines", "1", "--config", str(shared_hour)])
     assert "effective USD" in page
     assert "and 1 more line " in page
     assert "42.52" in page
@@ -251,7 +251,7 @@ def two_currencies(published_story: Callable[[str], Path]) -> Path:
     return published_story("two_currencies") / "trainledger.toml"
 
 
-def test_currencies_are_told_apart_and_never_added(two_currencies: Path) -> None:
+def test_currencies_are_kept_apart_and_never_added(two_currencies: Path) -> None:
     with pytest.raises(UsageError, match=r"billed in NOK and USD, never added; choose one with --currency NOK\."):
         explained(two_currencies, lambda marts: for_day(marts, "2026-07-14", {}), lambda found: None)
 
@@ -263,14 +263,14 @@ def test_currencies_are_told_apart_and_never_added(two_currencies: Path) -> None
         )
 
     assert [ledger("USD"), ledger("NOK")] == [("USD", Decimal("108.04")), ("NOK", Decimal("1476.00"))]
-    page = told_by(["invoice", "--month", "2026-07", "--currency", "NOK", "--config", str(two_currencies)])
+    page = explain(["invoice", "--month", "2026-07", "--currency", "NOK", "--config", str(two_currencies)])
     # Invoices of 1376.00 and, less than nothing, -150.00.
     assert "1,376.00" in page
     assert "−150.00" in page
     assert "billed NOK" in page
 
 
-def told_by(words: list[str]) -> str:
+def explain(words: list[str]) -> str:
     from typer.testing import CliRunner
 
     result = CliRunner().invoke(app, words, catch_exceptions=False)

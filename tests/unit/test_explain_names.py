@@ -26,16 +26,16 @@ COLUMNS = sorted({column.name for model in TABLES for column in load_contract(mo
 
 
 def test_every_name_of_the_house_is_explained() -> None:
-    untold = []
+    unexplained = []
     for name in [*load_expressions(), *COLUMNS, *(model.name for model in TABLES)]:
         found = look_up(name)
         assert json.loads(json.dumps(asdict(found)))["name"] == found.name
         if not found.meaning or not (found.made or found.columns or found.facts.get("used by")):
-            untold.append(name)
-    assert untold == []
+            unexplained.append(name)
+    assert unexplained == []
 
 
-def test_a_metric_tells_formula_unit_inputs_and_users() -> None:
+def test_a_metric_shows_formula_unit_inputs_and_users() -> None:
     found = look_up("cost_per_epoch_usd")
     # sql/metrics/cost_per_epoch_usd.sql and the mart that calls it, as they are written.
     assert found.is_a == "a metric"
@@ -111,15 +111,15 @@ def test_a_grid_never_cuts_a_day_an_account_or_how_many_rows_it_sums() -> None:
     ]
 
 
-def test_every_bucket_of_the_ledger_is_told_in_a_line() -> None:
+def test_every_bucket_of_the_ledger_is_explained_in_a_line() -> None:
     (held,) = [check for check in load_contract("core/fct_ledger_piece").checks if check.columns == ("bucket",)]
     assert set(BUCKETS) == set(held.values)
     assert look_up("idle").meaning.endswith(f"{BUCKETS['idle']}.")
 
 
-def test_every_rule_of_effective_cost_is_told_in_words() -> None:
+def test_every_rule_of_effective_cost_is_explained_in_words() -> None:
     words = (resources.SQL / "functions" / "cost_rule_meaning.sql").read_text(encoding="utf-8")
-    told = set(re.findall(r"when '(\w+)' then '\w", words))
+    explained = set(re.findall(r"when '(\w+)' then '\w", words))
     with (resources.REFERENCE / "ref_line_item_type.csv").open(encoding="utf-8", newline="") as file:
         listed = {row["effective_rule"] for row in csv.DictReader(file)}
     # Also what staging gives to a type that is in no list, and what the functions decide by.
@@ -130,4 +130,4 @@ def test_every_rule_of_effective_cost_is_told_in_words() -> None:
     for several in re.findall(r"effective_rule in \(([^)]+)\)", sql):
         tested |= set(re.findall(r"'(\w+)'", several))
     assert tested
-    assert (listed | tested | {"as_billed", "block_fee"}) - told == set()
+    assert (listed | tested | {"as_billed", "block_fee"}) - explained == set()

@@ -114,7 +114,7 @@ def test_a_capacity_block_is_bought_and_accrued(charges: list[Charge]) -> None:
     assert of(charges, "block hour", *wanted) == [("Usage", 0, 0, 0, None, "cr-0b10c5", "Used")]
 
 
-def test_a_capacity_reservation_says_what_is_used_of_it(charges: list[Charge]) -> None:
+def test_a_capacity_reservation_shows_what_is_used_of_it(charges: list[Charge]) -> None:
     wanted = ("EffectiveCost", "CapacityReservationId", "CapacityReservationStatus", "ResourceType")
     assert of(charges, "odcr used", *wanted) == [(55.04, "cr-0dc5", "Used", "instance")]
     assert of(charges, "odcr unused", *wanted) == [(55.04, "cr-0dc5", "Unused", "capacity-reservation")]
@@ -155,7 +155,7 @@ def test_other_fees_are_paid_and_accrued_too(charges: list[Charge]) -> None:
     aws = "Amazon Web Services, Inc."
     assert of(charges, "sold by another", *wanted) == [("Tracker", "Other", "Tracker Ltd", aws, aws)] * 2
     assert of(charges, "support", *wanted[:2])[0] == ("AWS Support (Business)", "Management and Governance")
-    assert of(charges, "nobody's service", *wanted[:2]) == [("AmazonNewThing", "Other")]
+    assert of(charges, "someone's service", *wanted[:2]) == [("AmazonNewThing", "Other")]
 
 
 def test_every_listed_service_has_a_category_of_the_specification() -> None:

@@ -195,16 +195,16 @@ def tag_objects(raw: list) -> list[dict[str, str] | None]:
     return [text and json.loads(text) for (text,) in found]
 
 
-def test_the_command_says_what_a_month_comes_to(built_company: Company, tmp_path: Path) -> None:
-    asked = ["export", "focus", "--config", built_company.config, "--month", JULY, "--out", tmp_path]
-    done = subprocess.run([sys.executable, "-m", "pipelines", *asked], capture_output=True, text=True, check=True)
-    said = "2 charges  BilledCost 110.08 USD  EffectiveCost 110.08 USD, credits taken off"
-    assert f"{JULY}             {said}" in done.stdout
+def test_the_command_shows_what_a_month_comes_to(built_company: Company, tmp_path: Path) -> None:
+    command = ["export", "focus", "--config", built_company.config, "--month", JULY, "--out", tmp_path]
+    done = subprocess.run([sys.executable, "-m", "pipelines", *command], capture_output=True, text=True, check=True)
+    sentence = "2 charges  BilledCost 110.08 USD  EffectiveCost 110.08 USD, credits taken off"
+    assert f"{JULY}             {sentence}" in done.stdout
     assert "[1/1] focus 2026-07" in done.stderr
     assert duckdb.read_parquet(str(tmp_path / "focus-1.2" / f"billing_period={JULY}" / FILES[1])).shape[0] == 2
 
 
-def test_the_effective_cost_it_says_is_after_credits_and_ours_before(
+def test_the_effective_cost_it_shows_is_after_credits_and_ours_before(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An hour at 55.04 and a credit of -7: our effective cost is 55.04, FOCUS's 55.04 - 7.00 = 48.04."""
@@ -349,6 +349,6 @@ def test_lines_of_focus_1_0_leave_conformant(tmp_path: Path) -> None:
     folder = export(config, tmp_path / "out") / f"billing_period={JULY}"
     for name in FILES:
         assert violations(folder / name) == {}
-    told = {(row["CommitmentDiscountQuantity"], row["CommitmentDiscountUnit"]) for row in rows(folder / FILES[0])}
+    quantities = {(row["CommitmentDiscountQuantity"], row["CommitmentDiscountUnit"]) for row in rows(folder / FILES[0])}
     # A plan is used in money: what it cost.
-    assert told == {("", ""), ("0.1400000000", "USD")}
+    assert quantities == {("", ""), ("0.1400000000", "USD")}

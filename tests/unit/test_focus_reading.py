@@ -102,7 +102,7 @@ def test_a_manifest_without_columns_is_of_the_kind_of_its_files(tmp_path: Path) 
         list_deliveries(BillingSource(name="b", location=str(root), kind="cur2"), tmp_path / "other")
 
 
-def test_a_report_said_to_be_focus_is_refused(tmp_path: Path) -> None:
+def test_a_report_declared_as_focus_is_refused(tmp_path: Path) -> None:
     files = {"f-00001.csv.gz": packed(csv_text([{"bill_payer_account_id": "1", "line_item_unblended_cost": "1"}]))}
     with pytest.raises(
         SourceError, match=r"f-00001\.csv\.gz has the columns of another kind of bill \(AWS cost and usage report\)"

@@ -27,10 +27,10 @@ def test_an_export_is_found_at_any_level_and_its_tags_are_proposed(
     ]
     bucket, config = tmp_path / "bucket", tmp_path / "trainledger.toml"
     legacy_export(bucket / "billing" / "hourly", {"a.csv.gz": packed(csv_text(lines))})
-    said = run_command(capsys, "init", str(bucket), "--config", str(config))
-    assert said.code in (0, 1), said.err
-    assert "legacy CUR, 2026-07" in said.out and str(bucket / "billing" / "hourly") in said.out
-    rows = {row.split()[1]: row.split() for row in said.out.splitlines() if "USD" in row and row.startswith("│")}
+    result = run_command(capsys, "init", str(bucket), "--config", str(config))
+    assert result.code in (0, 1), result.err
+    assert "legacy CUR, 2026-07" in result.out and str(bucket / "billing" / "hourly") in result.out
+    rows = {row.split()[1]: row.split() for row in result.out.splitlines() if "USD" in row and row.startswith("│")}
     assert rows["JobName"][3:] == ["110.08", "USD", "│", "2", "│", "run_id", "│"]
     assert rows["department"][3:] == ["55.04", "USD", "│", "1", "│", "team", "│"]
     settings = load_settings(config)
@@ -85,8 +85,8 @@ def test_a_configuration_is_replaced_only_when_forced(tmp_path: Path, capsys: py
     config = tmp_path / "trainledger.toml"
     config.write_text("# mine\n")
     words = ("init", str(tmp_path / "export"), "--config", str(config))
-    said = run_command(capsys, *words)
-    assert said.code == 2 and "exists; use --force to replace it" in said.err and config.read_text() == "# mine\n"
+    result = run_command(capsys, *words)
+    assert result.code == 2 and "exists; use --force to replace it" in result.err and config.read_text() == "# mine\n"
     run_command(capsys, *words, "--force")
     assert "[[billing]]" in config.read_text()
 
@@ -99,8 +99,8 @@ def test_a_place_without_a_bill_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, code: int, sentence: str
 ) -> None:
     (tmp_path / "empty").mkdir()
-    said = run_command(capsys, "init", str(tmp_path / place), "--config", str(tmp_path / "trainledger.toml"))
-    assert said.code == code and sentence in said.err and said.err.count("\n") <= 2
+    result = run_command(capsys, "init", str(tmp_path / place), "--config", str(tmp_path / "trainledger.toml"))
+    assert result.code == code and sentence in result.err and result.err.count("\n") <= 2
     assert not (tmp_path / "trainledger.toml").exists()
 
 
@@ -142,14 +142,14 @@ def test_a_bare_file_that_is_no_bill_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_files_below_a_manifest_are_refused_as_bare_ones(tmp_path: Path) -> None:
-    """Each month has the files of every delivery beside each other: all of them would count twice."""
+    """Each month has the files of every delivery next to each other: all of them would count twice."""
     root = legacy_export(tmp_path / "export", {"a.csv.gz": packed(csv_text([LEGACY_LINE]))})
     bare = source(root.parent).model_copy(update={"files": ("*.csv.gz",)})
     with pytest.raises(SourceError, match="remove `files` from the"):
         list_deliveries(bare, tmp_path / "raw")
 
 
-def test_a_location_above_the_export_is_told_its_root(tmp_path: Path) -> None:
+def test_a_location_above_the_export_is_refused_with_its_root(tmp_path: Path) -> None:
     root = legacy_export(tmp_path / "a" / "b" / "c", {"a.csv.gz": packed(csv_text([LEGACY_LINE]))})
     with pytest.raises(SourceError) as raised:
         list_deliveries(source(tmp_path / "a"), tmp_path / "raw")

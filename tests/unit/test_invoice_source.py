@@ -234,7 +234,7 @@ def test_aws_is_queried_by_account_and_month(credentials: None) -> None:
     with aws_answers() as answers:
         answers.pages["ListInvoiceSummaries"] = [{"InvoiceSummaries": [SUMMARY | {"IssuedDate": 1785715200}]}]
         rows = read_invoices([queried(answers.url)]).table.to_dicts()
-        assert answers.asked == ["ListInvoiceSummaries 1"]
+        assert answers.calls == ["ListInvoiceSummaries 1"]
     assert [(row["line_group"], row["invoiced_cost"]) for row in rows] == [("Tax", 10), ("before tax", 100)]
     assert rows[0]["billing_month"] == date(2026, 7, 1)
 

@@ -1,4 +1,4 @@
-"""One build at a time: who is told to wait, and what becomes of the lock of a build that was killed."""
+"""One build at a time: who has to wait, and what becomes of the lock of a build that was killed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def warehouse(request: pytest.FixtureRequest) -> Warehouse:
     return request.getfixturevalue(request.param)
 
 
-def test_the_second_builder_is_told_who_holds_the_warehouse(warehouse: Warehouse) -> None:
+def test_the_second_builder_is_refused_with_who_holds_the_warehouse(warehouse: Warehouse) -> None:
     holder = warehouse.held_elsewhere()
     try:
         with (
@@ -196,7 +196,7 @@ def test_a_build_that_lost_its_lease_writes_no_more(s3: Warehouse, monkeypatch: 
     assert [publication.number for publication in s3.lake().publications()] == [1]
 
 
-def test_a_lease_nobody_can_read_holds_nothing(s3: Warehouse) -> None:
+def test_an_unreadable_lease_holds_nothing(s3: Warehouse) -> None:
     open_store(s3.location, endpoint_url=s3.endpoint).write(LEASE_KEY, b"{")
     with s3.lake().lock():
         pass

@@ -108,7 +108,7 @@ def test_a_run_whose_machine_another_run_claims_measures_nothing(tmp_path: Path)
     [
         ('"gpu-1", ', "", None),
         ('"gpu-2", ', "", "run gpu-2 of the same days is not named"),
-        ('"gpu-failed"', '"gpu-failed", "nobody"', "run nobody is not on the bill"),
+        ('"gpu-failed"', '"gpu-failed", "unknown"', "run unknown is not on the bill"),
         ('"gpu-failed"', '"gpu-failed", "trn"', "run trn used trn1.32xlarge"),
         ("frozen_on = 2026-06-30", "frozen_on = 2026-06-03", "run gpu-failed ended on 2026-06-04, after the baseline"),
         (WORKLOAD, f"other {WORKLOAD}", f"run gpu-1 is of the workload {WORKLOAD}"),

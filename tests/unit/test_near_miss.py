@@ -27,9 +27,11 @@ SAME = {
 TYPES = {"seq_len": pl.Int64, "global_batch_samples": pl.Int64, "target_value": pl.Float64, "target_passes": pl.Int64}
 
 
-def misses(*told: dict[str, Any]) -> list[tuple[Any, ...]]:
+def misses(*changed: dict[str, Any]) -> list[tuple[Any, ...]]:
     """(field, GPU's value, Trainium's, compared) of runs given as a family and what differs from SAME."""
-    rows = [SAME | {"run_id": f"run-{number}", "workload_id": f"of {number}"} | run for number, run in enumerate(told)]
+    rows = [
+        SAME | {"run_id": f"run-{number}", "workload_id": f"of {number}"} | run for number, run in enumerate(changed)
+    ]
     runs = pl.DataFrame(rows, schema_overrides=TYPES, orient="row")
     frame = build(runs.drop("billing_currency"), runs.select("run_id", "billing_currency"))
     return frame.select("differing_field", "baseline_value", "candidate_value", "is_compared").rows()
@@ -43,20 +45,20 @@ def trainium(**more: Any) -> dict[str, Any]:
     return {"accelerator_family": "trainium", **more}
 
 
-def test_the_field_and_both_values_are_told() -> None:
+def test_the_field_and_both_values_are_reported() -> None:
     assert misses(gpu(), trainium(precision="fp8")) == [("precision", "bf16", "fp8", False)]
     assert misses(gpu(), trainium(target_value=2.1)) == [("target", "loss min 2.0", "loss min 2.1", False)]
     assert misses(gpu(), trainium(billing_currency="NOK")) == [("billing_currency", "USD", "NOK", False)]
 
 
-def test_what_a_side_leaves_out_is_not_told() -> None:
+def test_what_a_side_leaves_out_is_not_reported() -> None:
     assert misses(gpu(global_batch_samples=None), trainium()) == [
         ("global_batch_samples", "not recorded", "256", False)
     ]
 
 
 def test_another_model_is_a_near_miss_only_where_nothing_matches() -> None:
-    """Else each model would miss every other: of two that have their match nobody mistyped the name."""
+    """Else each model would miss every other: of two that have their match neither name is mistyped."""
     assert misses(gpu(), trainium(model="Llama")) == [("model", "llama", "Llama", False)]
     assert misses(gpu(), trainium(), gpu(model="b"), trainium(model="b")) == []
 
@@ -71,7 +73,7 @@ def test_one_side_alone_and_precompiling_miss_nothing() -> None:
     assert misses(gpu(), trainium(precision="fp8", purpose="compile_only")) == []
 
 
-def test_code_that_never_ran_on_both_is_told_though_the_runs_are_compared() -> None:
+def test_code_that_never_ran_on_both_is_reported_though_the_runs_are_compared() -> None:
     of = {"workload_id": "w"}
     other = trainium(code_revision="c2", **of)
     assert misses(gpu(**of), other) == [("code_revision", "c1", "c2", True)]

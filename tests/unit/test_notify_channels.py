@@ -1,4 +1,4 @@
-"""What Slack and mail servers are given, and how they refuse, without a secret told."""
+"""What Slack and mail servers receive, and how they refuse, without a secret shown."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def mail_to(port: int, **more: object) -> MailChannel:
-    told = {"host": "127.0.0.1", "port": port, "sender": "t@acme.dev", "recipients": ["a@acme.dev"], **more}
-    return MailChannel.model_validate(told)
+    settings = {"host": "127.0.0.1", "port": port, "sender": "t@acme.dev", "recipients": ["a@acme.dev"], **more}
+    return MailChannel.model_validate(settings)
 
 
 def test_slack_receives_text_that_is_no_link_and_no_mention() -> None:
     """Slack wants &, < and > as entities; `<!channel>` would call everybody."""
-    told = json.loads(body_of("3 < 4", "run <!channel> & <http://evil|click> *bold*"))
-    assert told["text"] == "3 &lt; 4\nrun &lt;!channel&gt; &amp; &lt;http://evil|click&gt; *bold*"
-    assert told["mrkdwn"] is False
+    document = json.loads(body_of("3 < 4", "run <!channel> & <http://evil|click> *bold*"))
+    assert document["text"] == "3 &lt; 4\nrun &lt;!channel&gt; &amp; &lt;http://evil|click&gt; *bold*"
+    assert document["mrkdwn"] is False
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "said"),
+    ("answer", "kind", "message"),
     [
         (
             404,
@@ -64,8 +64,8 @@ def test_slack_receives_text_that_is_no_link_and_no_mention() -> None:
         ),
     ],
 )
-def test_a_webhook_that_refuses_is_told_without_its_address(
-    answer: int, kind: type[TrainledgerError], said: str, caplog: pytest.LogCaptureFixture
+def test_a_webhook_that_refuses_is_reported_without_its_address(
+    answer: int, kind: type[TrainledgerError], message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with webhook_server(PATH) as webhook:
@@ -73,7 +73,7 @@ def test_a_webhook_that_refuses_is_told_without_its_address(
         with pytest.raises(kind) as refused:
             post(SlackChannel.model_validate({"webhook_url": webhook.url}), "s", "t")
         assert webhook.posts == []
-    assert str(refused.value) == said
+    assert str(refused.value) == message
     assert "q7Xn" not in caplog.text
 
 
@@ -104,10 +104,10 @@ def test_a_webhook_that_is_not_there_is_unreachable() -> None:
         "https://a..b/services/q7Xn",
     ],
 )
-def test_a_webhook_that_is_no_plain_address_is_refused_without_telling_it(
+def test_a_webhook_that_is_no_plain_address_is_refused_without_showing_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
-    """What urllib says of each of them quotes it, so none may come as far."""
+    """The error of urllib quotes each of them, so none may come as far."""
     config = tmp_path / "trainledger.toml"
     config.write_text("[notify.slack]\n")
     monkeypatch.setenv(WEBHOOK_URL, url)
@@ -166,7 +166,7 @@ def test_a_server_without_a_trusted_certificate_gets_no_password(certificate: Pa
         assert mailbox.mails == []
 
 
-def test_a_wrong_password_is_told_without_telling_it(certificate: Path) -> None:
+def test_a_wrong_password_is_reported_without_showing_it(certificate: Path) -> None:
     with smtp_server(security="tls", password="another", certificate=certificate) as mailbox:
         channel = mail_to(
             mailbox.port, security="tls", ca_file=str(certificate), username="trainledger", password=PASSWORD

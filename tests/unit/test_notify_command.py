@@ -1,4 +1,4 @@
-"""Telling people by command: what is told, to whom, once, and what is refused without telling a secret."""
+"""Notices by command: what is sent, to whom, once, and what is refused without showing a secret."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def company(built_company: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     yield company
 
 
-def test_a_dry_run_says_what_would_be_told_and_tells_nobody(
+def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(
     company: Company, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """July and August are closed: 110.08 and four hours at 21.50."""
@@ -50,8 +50,8 @@ def test_a_dry_run_says_what_would_be_told_and_tells_nobody(
             assert "$110.08 effective cost, including $110.08 in runs" in dry.out
             assert "$86.00 effective cost, including $86.00 in runs" in dry.out
         assert webhook.posts == []
-        told = run_command(capsys, "notify", "--config", str(company.config))
-        assert told.out == dry.out.replace("Would send to", "Sent to")
+        result = run_command(capsys, "notify", "--config", str(company.config))
+        assert result.out == dry.out.replace("Would send to", "Sent to")
         assert len(webhook.posts) == 2
         again = run_command(capsys, "notify", "--config", str(company.config))
         assert again.out.strip() == "Nothing new to send."
@@ -68,14 +68,14 @@ def test_a_webhook_that_answers_garbage_holds_up_no_mail(
             f'{company.config.read_text()}\n[notify.mail]\nhost = "127.0.0.1"\nport = {mailbox.port}\n'
             'security = "none"\nsender = "t@acme.dev"\nrecipients = ["a@acme.dev"]\n'
         )
-        said = run_command(capsys, "notify", "--config", str(company.config))
+        result = run_command(capsys, "notify", "--config", str(company.config))
         assert len(mailbox.mails) == 2
-    assert said.code == 3
-    assert said.error.startswith("Slack's webhook did not respond (BadStatusLine), 3 times;")
-    assert "q7Xn" not in said.error + said.out
+    assert result.code == 3
+    assert result.error.startswith("Slack's webhook did not respond (BadStatusLine), 3 times;")
+    assert "q7Xn" not in result.error + result.out
 
 
-def test_what_another_process_is_telling_was_not_told_before(
+def test_what_another_process_is_sending_was_not_sent_before(
     company: Company, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two months are closed, and a claim of this minute is that of a process that is still sending."""
@@ -84,15 +84,15 @@ def test_what_another_process_is_telling_was_not_told_before(
         assert record.claim([News(f"report/training_cost/{month}", "report", "")])
     with webhook_server(PATH) as webhook:
         monkeypatch.setenv(WEBHOOK_URL, webhook.url)
-        said = run_command(capsys, "notify", "--config", str(company.config))
+        result = run_command(capsys, "notify", "--config", str(company.config))
         assert webhook.posts == []
-    assert " ".join(said.out.split()) == (
+    assert " ".join(result.out.split()) == (
         "Another process is sending the rest; what it cannot deliver is sent the next time."
     )
 
 
 @pytest.mark.parametrize(
-    ("section", "environment", "said"),
+    ("section", "environment", "message"),
     [
         ("", {}, "No notification channel is configured; add [notify.slack] or [notify.mail] (docs/notifications.md)."),
         (
@@ -136,7 +136,7 @@ def test_what_another_process_is_telling_was_not_told_before(
 )
 def test_what_is_configured_wrongly_is_one_sentence_without_a_secret(
     built_company: Company, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch,
-    section: str, environment: dict[str, str], said: str,
+    section: str, environment: dict[str, str], message: str,
 ) -> None:  # fmt: skip
     company = built_company.copy(tmp_path)
     company.config.write_text(f"{company.config.read_text()}\n{section}\n")
@@ -144,11 +144,11 @@ def test_what_is_configured_wrongly_is_one_sentence_without_a_secret(
         monkeypatch.setenv(f"TRAINLEDGER_NOTIFY__{name}", value)
     refused = run_command(capsys, "notify", "--config", str(company.config))
     assert refused.code == 2
-    assert refused.error.startswith(said.format(config=company.config))
+    assert refused.error.startswith(message.format(config=company.config))
     assert "q7Xn" not in refused.error + refused.out
 
 
-def test_what_another_process_is_telling_is_left_to_it_and_taken_over_once_it_was_killed(tmp_path: Path) -> None:
+def test_what_another_process_is_sending_is_left_to_it_and_taken_over_once_it_was_killed(tmp_path: Path) -> None:
     """A claim without an end is that of a process at work, or after a quarter of an hour of one that died."""
     record = Record(open_store(str(tmp_path)), "slack")
     assert record.claim([NEWS])

@@ -1,4 +1,4 @@
-"""Mail settings that cannot be sent with are refused when the configuration is read, without telling a password."""
+"""Mail settings that cannot be sent with are refused when the configuration is read, without showing a password."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_HOST = "write the name of a mail server, such as smtp.acme.dev."
 
 
 @pytest.mark.parametrize(
-    ("section", "environment", "said"),
+    ("section", "environment", "message"),
     [
         *(
             (MAIL.replace('"m.acme.dev"', host), {}, f"{{config}}: key 'notify.mail.host': {NO_HOST}")
@@ -58,7 +58,7 @@ NO_HOST = "write the name of a mail server, such as smtp.acme.dev."
     ],
 )
 def test_what_cannot_be_sent_with_is_one_sentence_naming_the_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, section: str, environment: dict[str, str], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, section: str, environment: dict[str, str], message: str
 ) -> None:
     """A host is labels of 1 to 63 letters (RFC 1035); an address is words, one @ and a host (RFC 5322)."""
     config = tmp_path / "trainledger.toml"
@@ -67,12 +67,12 @@ def test_what_cannot_be_sent_with_is_one_sentence_naming_the_key(
         monkeypatch.setenv(f"TRAINLEDGER_NOTIFY__{name}", value)
     with pytest.raises(UsageError) as refused:
         load_settings(config)
-    assert str(refused.value).startswith(said.format(config=config))
+    assert str(refused.value).startswith(message.format(config=config))
     assert "q7Xn" not in str(refused.value)
 
 
 def test_a_password_that_is_empty_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logging in would be skipped, and the mail sent as nobody."""
+    """Logging in would be skipped, and the mail sent without an account."""
     config = tmp_path / "trainledger.toml"
     config.write_text(MAIL + 'username = "u"')
     monkeypatch.setenv(PASSWORD, "")
@@ -83,7 +83,7 @@ def test_a_password_that_is_empty_is_none(tmp_path: Path, monkeypatch: pytest.Mo
         send(channel, message_of(channel, notice, datetime(2026, 8, 3, tzinfo=UTC), {}))
 
 
-def test_a_kind_of_report_named_twice_is_told_once(tmp_path: Path) -> None:
+def test_a_kind_of_report_named_twice_is_sent_once(tmp_path: Path) -> None:
     config = tmp_path / "trainledger.toml"
     config.write_text('[notify]\nreports = ["training_cost", "savings", "training_cost"]')
     assert load_settings(config).notify.reports == ("training_cost", "savings")

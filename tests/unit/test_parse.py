@@ -9,7 +9,7 @@ from pipelines.base.parse import ParseError, parse_json, parse_toml
 DEEP = "is nested more than 100 levels deep"
 # What would be too deep, did it not stand in a string.
 BRACKETS, DOTS = "[{" * 100, "a." * 200
-SAID = 'C:\\\\ \\" ' + BRACKETS
+TEXT = 'C:\\\\ \\" ' + BRACKETS
 
 
 def lists(count: int) -> str:
@@ -27,7 +27,7 @@ def test_json_that_is_too_deep(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "content"),
     [
-        (f'["{SAID}"]', ['C:\\ " ' + BRACKETS]),
+        (f'["{TEXT}"]', ['C:\\ " ' + BRACKETS]),
         ("[" + "[],{}," * 1_000 + "1]", [[], {}] * 1_000 + [1]),
         ("\ufeff[1]".encode(), [1]),
         ("[1]".encode("utf-16"), [1]),
@@ -48,17 +48,17 @@ def test_a_hundred_levels_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (b'"\xff"', "is not UTF-8 text"),
         (b"{oops", "is not JSON (Expecting property name enclosed in double quotes at character 2)"),
         (b"9" * 5_000, "is not JSON (a number has thousands of digits)"),
     ],
 )
-def test_what_is_no_json(text: bytes, said: str) -> None:
+def test_what_is_no_json(text: bytes, message: str) -> None:
     with pytest.raises(ParseError) as refused:
         parse_json(text)
-    assert str(refused.value) == said
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_toml_that_is_read(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"#" * (1 << 20) + b"\n", "has more than 1,048,576 bytes, which is not read"),
         (b"a = ", "is not valid TOML: Invalid value"),
@@ -111,7 +111,7 @@ def test_toml_that_is_read(text: str) -> None:
         (b'"""' + b'\\"""' * 250_000, "is not valid TOML: "),
     ],
 )
-def test_what_is_no_toml(content: bytes, said: str) -> None:
+def test_what_is_no_toml(content: bytes, message: str) -> None:
     with pytest.raises(ParseError) as refused:
         parse_toml(content)
-    assert str(refused.value).startswith(said)
+    assert str(refused.value).startswith(message)

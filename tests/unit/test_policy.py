@@ -1,4 +1,4 @@
-"""The policy: an argument of the models that need it, and part of what a publication says it was made from."""
+"""The policy: an argument of the models that need it, and part of what a publication records it was made from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def made_at(builder: Builder) -> dict[str, tuple[str, ...]]:
     }
 
 
-def test_an_argument_is_one_row_of_text_that_says_all() -> None:
+def test_an_argument_is_one_row_of_text_that_holds_all() -> None:
     policy = Policy(as_of=datetime(2026, 7, 14, 12, 30, tzinfo=UTC))
     assert "(select cast('2026-07-14 12:30:00' as timestamp)) as" in configured_select("as_of", Settings(policy=policy))
     assert "(select cast(null as timestamp)) as" in configured_select("as_of", Settings())
@@ -40,7 +40,7 @@ def test_an_argument_is_one_row_of_text_that_says_all() -> None:
     assert gross.startswith("select * from (select cast('gross' as varchar), ")
 
 
-def test_a_publication_says_the_policy_it_was_made_under_and_a_new_one_makes_another(tmp_path: Path) -> None:
+def test_a_publication_records_the_policy_it_was_made_under_and_a_new_one_makes_another(tmp_path: Path) -> None:
     write_export(
         tmp_path, {MONTH: [instance_hour(f"{MONTH}-14T10", "i-1", "p5.48xlarge", "55.04", bill_invoice_id="")]}
     )
@@ -56,18 +56,18 @@ def test_a_publication_says_the_policy_it_was_made_under_and_a_new_one_makes_ano
     assert len(again.lake.publications()) == 2
 
 
-def test_a_cut_before_the_newest_use_is_told_with_both_moments(tmp_path: Path) -> None:
-    """Use is 10:00 to 11:00 on the 14th: asked to cut at 10:30, the build says that it cuts at 11:00."""
+def test_a_cut_before_the_newest_use_is_reported_with_both_moments(tmp_path: Path) -> None:
+    """Use is 10:00 to 11:00 on the 14th: with a cut requested at 10:30, the build reports that it cuts at 11:00."""
     lines = [instance_hour(f"{MONTH}-14T10", "i-1", "p5.48xlarge", "55.04", bill_invoice_id="")]
     write_export(tmp_path, {MONTH: lines})
 
-    def said(as_of: str) -> list[str]:
+    def warnings_of(as_of: str) -> list[str]:
         published = publish_tables_with(settings(tmp_path, as_of=as_of), ["fct_invoice_monthly"]).lake.current()
         assert published
         missed = [check for check in published.checks if not check["passed"]]
         return [text for text in warnings(missed) if "cuts nothing" in text]
 
-    assert said("2026-07-14T11:00:00Z") == []
-    (warning,) = said("2026-07-14T12:30:00+02:00")
+    assert warnings_of("2026-07-14T11:00:00Z") == []
+    (warning,) = warnings_of("2026-07-14T12:30:00+02:00")
     assert warning.startswith("Warning: as of lies before the newest use and cuts nothing: 1 row")
     assert "as of at 2026-07-14T10:30:00" in warning and "newest use ended at 2026-07-14T11:00:00" in warning

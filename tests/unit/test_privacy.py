@@ -15,7 +15,7 @@ import pytest
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.commands import run_command
 from support.small_company import Company
-from support.spoiled import Said
+from support.spoiled import CommandResult
 from support.stories import build_story
 
 from pipelines.config.policy import Privacy
@@ -67,7 +67,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, KEY)
 
 
-def asked(capsys: Captured, config: Path, *words: str) -> Said:
+def trainledger(capsys: Captured, config: Path, *words: str) -> CommandResult:
     return run_command(capsys, *words, "--config", str(config))
 
 
@@ -87,26 +87,26 @@ def test_nothing_that_leaves_names_an_account_or_a_user(
     config: Path, tmp_path: Path, capsys: Captured, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Built by the command, so that its log is that of a build."""
-    built = asked(capsys, config, "build")
+    built = trainledger(capsys, config, "build")
     assert built.code == 0, built.err
     page, pack, printed = tmp_path / "report.html", tmp_path / "pack.zip", tmp_path / "report.pdf"
-    said = [
+    results = [
         built,
-        asked(capsys, config, "report", "--out", str(page), "--pdf", str(printed), "--pack", str(pack)),
-        asked(capsys, config, "report", "--kind", "savings", "--out", str(tmp_path / "savings.html")),
-        asked(capsys, config, "export", "focus", "--out", str(tmp_path)),
-        asked(capsys, config, "export", "focus", "--version", "1.4", "--out", str(tmp_path)),
-        asked(capsys, config, "query", "select * from mart_cost_ledger_daily", "--csv"),
-        asked(capsys, config, "query", "select * from mart_unattributed_cost_daily", "--json"),
-        asked(capsys, config, "query", "select * from mart_run_cost"),
-        asked(capsys, config, "notify", "--dry-run"),
-        asked(capsys, config, "check"),
+        trainledger(capsys, config, "report", "--out", str(page), "--pdf", str(printed), "--pack", str(pack)),
+        trainledger(capsys, config, "report", "--kind", "savings", "--out", str(tmp_path / "savings.html")),
+        trainledger(capsys, config, "export", "focus", "--out", str(tmp_path)),
+        trainledger(capsys, config, "export", "focus", "--version", "1.4", "--out", str(tmp_path)),
+        trainledger(capsys, config, "query", "select * from mart_cost_ledger_daily", "--csv"),
+        trainledger(capsys, config, "query", "select * from mart_unattributed_cost_daily", "--json"),
+        trainledger(capsys, config, "query", "select * from mart_run_cost"),
+        trainledger(capsys, config, "notify", "--dry-run"),
+        trainledger(capsys, config, "check"),
     ]
-    for one in said:
+    for one in results:
         assert one.code == 0, one.err
         assert_veiled(one.out + one.err)
     assert_veiled(caplog.text)
-    assert "acct-" in said[5].out and "user-" in said[6].out and "user-" in said[7].out
+    assert "acct-" in results[5].out and "user-" in results[6].out and "user-" in results[7].out
     for file in tmp_path.rglob("*"):
         if file.is_file():
             assert_veiled(file.read_bytes())
@@ -131,7 +131,7 @@ def rows(config: Path, sql: str) -> list[tuple]:
 
 @pytest.fixture
 def built(config: Path, capsys: Captured) -> Iterator[Path]:
-    assert asked(capsys, config, "build").code == 0
+    assert trainledger(capsys, config, "build").code == 0
     yield config
 
 
@@ -190,29 +190,29 @@ def test_without_the_key_nothing_is_built_and_what_is_published_is_read(
     built: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE)
-    said = asked(capsys, built, "build")
-    assert (said.code, said.error) == (
+    result = trainledger(capsys, built, "build")
+    assert (result.code, result.error) == (
         2,
         "[privacy] asks for pseudonyms and TRAINLEDGER_PRIVACY__KEY is not set; set it to a secret of 32 "
         "characters or more. Keep it: another key makes other pseudonyms.",
     )
-    assert asked(capsys, built, "report", "--out", str(tmp_path / "page.html")).code == 0
+    assert trainledger(capsys, built, "report", "--out", str(tmp_path / "page.html")).code == 0
 
 
 @pytest.mark.slow
-def test_another_key_makes_other_pseudonyms_and_says_so(
+def test_another_key_makes_other_pseudonyms_and_reports_it(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = company(tmp_path)
-    assert asked(capsys, config, "build").code == 0
+    assert trainledger(capsys, config, "build").code == 0
     before = rows(config, "select distinct account_id from mart_cost_ledger_daily")
     monkeypatch.setenv(VARIABLE, OTHER_KEY)
-    said = asked(capsys, config, "build")
-    assert said.code == 0
-    assert "The pseudonym key differs from the one of publication 1: every pseudonym changes" in said.err
+    result = trainledger(capsys, config, "build")
+    assert result.code == 0
+    assert "The pseudonym key differs from the one of publication 1: every pseudonym changes" in result.err
     after = rows(config, "select distinct account_id from mart_cost_ledger_daily")
     assert before != after and after[0][0].startswith("acct-")
-    assert OTHER_KEY not in said.out + said.err
+    assert OTHER_KEY not in result.out + result.err
 
 
 def test_a_publication_that_shows_what_is_to_be_hidden_is_not_read(
@@ -220,14 +220,14 @@ def test_a_publication_that_shows_what_is_to_be_hidden_is_not_read(
 ) -> None:
     company = built_company.copy(tmp_path)
     company.config.write_text(company.config.read_text() + SECTION)
-    assert asked(capsys, company.config, "query", "select 1").error == (
+    assert trainledger(capsys, company.config, "query", "select 1").error == (
         "Publication 1 shows accounts and users as they are, for which [privacy] asks for pseudonyms; run `trainledger "
         "build`, or name a later publication."
     )
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["explain", "run", "llama-1"], "`explain` shows bill lines as delivered, and [privacy] "),
         (["report", "--out", "{}/a.html", "--pack", "{}/a.zip", "--bundle"], "--bundle puts bill lines and logs into "),
@@ -239,13 +239,13 @@ def test_a_publication_that_shows_what_is_to_be_hidden_is_not_read(
     ids=lambda words: words[0] if isinstance(words, list) else "",
 )
 def test_what_would_show_them_is_refused_in_words(
-    built: Path, tmp_path: Path, capsys: Captured, words: list[str], said: str
+    built: Path, tmp_path: Path, capsys: Captured, words: list[str], message: str
 ) -> None:
     if words[0] == "verify":
         pack = ["report", "--out", str(tmp_path / "page.html"), "--pack", str(tmp_path / "pack.zip")]
-        assert asked(capsys, built, *pack).code == 0
-    refused = asked(capsys, built, *(word.format(tmp_path) for word in words))
-    assert refused.code == 2 and refused.error.startswith(said.format(tmp_path))
+        assert trainledger(capsys, built, *pack).code == 0
+    refused = trainledger(capsys, built, *(word.format(tmp_path) for word in words))
+    assert refused.code == 2 and refused.error.startswith(message.format(tmp_path))
 
 
 def test_twice_is_once_and_digests_are_no_accounts() -> None:
@@ -301,14 +301,14 @@ def test_a_key_is_no_part_of_a_file_and_is_long_enough(
 ) -> None:
     config = company(tmp_path)
     monkeypatch.setenv(VARIABLE, "short-key")
-    said = asked(capsys, config, "build").error
-    assert said.startswith(f"environment variable {VARIABLE}: key 'privacy.key': ") and "short-key" not in said
+    error = trainledger(capsys, config, "build").error
+    assert error.startswith(f"environment variable {VARIABLE}: key 'privacy.key': ") and "short-key" not in error
     config.write_text(config.read_text().replace("[privacy]", f'[privacy]\nkey = "{KEY}"'))
-    said = asked(capsys, config, "build").error
-    assert said.endswith(
+    error = trainledger(capsys, config, "build").error
+    assert error.endswith(
         f"'privacy.key' is a secret; take it out of the file and set the environment variable {VARIABLE}."
     )
-    assert KEY not in said
+    assert KEY not in error
 
 
 def test_every_column_that_names_an_owner_is_a_user() -> None:

@@ -146,7 +146,7 @@ def test_a_build_stopped_by_the_system_ends_as_by_ctrl_c(built_company: Company,
     assert mart_bytes(company) == mart_bytes(built_company)
 
 
-def test_a_build_killed_after_its_publication_leaves_a_copy_that_is_mended(company: Company) -> None:
+def test_a_build_killed_after_its_publication_leaves_a_copy_that_is_repaired(company: Company) -> None:
     company.deliver(AUGUST, "20.00")
     copy = company.warehouse / "marts.duckdb"
     before = copy.read_bytes(), copy.stat().st_mtime_ns
@@ -161,7 +161,7 @@ def test_a_build_killed_after_its_publication_leaves_a_copy_that_is_mended(compa
     assert set(copied(company.warehouse)) == {"190.0800000000"}
 
 
-def test_of_two_builds_at_once_one_is_told_who_holds_the_warehouse(company: Company) -> None:
+def test_of_two_builds_at_once_one_is_refused_with_who_holds_the_warehouse(company: Company) -> None:
     company.deliver(AUGUST, "20.00")
     first = start_build(company)
     wait_for_progress(first)

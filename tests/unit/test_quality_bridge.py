@@ -26,16 +26,14 @@ def test_the_rows_of_many_files_are_one_table(tmp_path: Path) -> None:
     assert failed["key_unique"].sample == [{"run_id": "r7", "row_count": 2}]
 
 
-RULE = (
-    "error: {rows: {run_nobody_knows: 'select run_id from {batch} as run anti join dim_run as known using (run_id)'}}"
-)
+RULE = "error: {rows: {run_is_unknown: 'select run_id from {batch} as run anti join dim_run as known using (run_id)'}}"
 
 
 def test_a_row_check_reads_other_tables(tmp_path: Path) -> None:
     known = stage(tmp_path, GOOD, name="dim_run")
     promised = contract(tmp_path, RULE)
     results = checked([stage(tmp_path, GOOD, BAD["early"])], promised, extra={"dim_run": [known]})
-    assert failures(results)["run_nobody_knows"].sample == [{"run_id": "early"}]
+    assert failures(results)["run_is_unknown"].sample == [{"run_id": "early"}]
 
 
 def test_a_check_that_cannot_be_computed_is_refused_by_name(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Contracts: what a file in expectations/ may say, and what is said when it says something else."""
+"""Contracts: what a file in expectations/ may hold, and the error when it holds something else."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_plain_contract_gets_key_and_column_checks_it_did_not_write(tmp_path: 
     assert plain.checks[-1].title == "saving_ratio lies between 0.01 and 50000"
 
 
-def test_a_column_has_its_shared_meaning_unless_the_table_says_otherwise(tmp_path: Path) -> None:
+def test_a_column_has_its_shared_meaning_unless_the_table_states_otherwise(tmp_path: Path) -> None:
     made = contract(
         tmp_path,
         """
@@ -63,8 +63,8 @@ columns:
   noise_ratio: {type: DOUBLE, unit: ratio, meaning: Local to this table.}
 """,
     )
-    told = {column.name: (column.type, column.unit, column.meaning) for column in made.columns}
-    assert told == {
+    described = {column.name: (column.type, column.unit, column.meaning) for column in made.columns}
+    assert described == {
         "run_id": ("VARCHAR", None, "Name of the run."),
         "saving_ratio": ("DOUBLE", "ratio", "Saved share of the cheapest run."),
         "noise_ratio": ("DOUBLE", "ratio", "Local to this table."),
@@ -84,7 +84,7 @@ def test_a_warning_narrower_than_its_error_has_a_name_of_its_own(tmp_path: Path)
     assert [check.name for check in made.checks][-2:] == ["saving_ratio_between", "saving_ratio_between_warn"]
 
 
-def test_row_checks_tell_which_other_tables_they_read(tmp_path: Path) -> None:
+def test_row_checks_list_which_other_tables_they_read(tmp_path: Path) -> None:
     made = contract(
         tmp_path,
         """
@@ -93,14 +93,14 @@ key: [run_id]
 columns: [run_id, effective_cost_usd]
 warn:
   rows:
-    dearer_than_the_ledger: >-
+    above_the_ledger: >-
       with ledger as (select run_id, sum(usd) as usd from fct_ledger group by 1)
       select batch.run_id from {batch} as batch join ledger using (run_id) join dim_run using (run_id)
       where effective_cost_usd > usd;
 """,
     )
     assert made.reads == ("dim_run", "fct_ledger")
-    assert made.checks[-1].title == "dearer than the ledger"
+    assert made.checks[-1].title == "above the ledger"
     assert made.checks[-1].severity == "warn"
 
 
@@ -115,7 +115,7 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "said"),
+    ("was", "becomes", "message"),
     [
         ("warn:", "warning:", "marts/mart_run.yml: warning: Extra inputs are not permitted"),
         ("not_null:", "never_null:", "marts/mart_run.yml: error.never_null: Extra inputs are not permitted"),
@@ -200,13 +200,13 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
         ("[run_id]", "[run_id", "is not YAML as we write it"),
     ],
 )
-def test_a_wrong_contract_is_refused_naming_file_and_key(tmp_path: Path, was: str, becomes: str, said: str) -> None:
+def test_a_wrong_contract_is_refused_naming_file_and_key(tmp_path: Path, was: str, becomes: str, message: str) -> None:
     assert was in PLAIN
-    assert said in refusal(tmp_path, PLAIN.replace(was, becomes, 1))
+    assert message in refusal(tmp_path, PLAIN.replace(was, becomes, 1))
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "said"),
+    ("was", "becomes", "message"),
     [
         ("type: DOUBLE", "type: FLOAT", "columns/run.yml: saving_ratio.type: String should match pattern"),
         ("type: DOUBLE, ", "", "columns/run.yml: saving_ratio.type: Field required"),
@@ -218,8 +218,8 @@ def test_a_wrong_contract_is_refused_naming_file_and_key(tmp_path: Path, was: st
         ("unit: ratio", "units: ratio", "columns/run.yml: saving_ratio.units: Extra inputs are not permitted"),
     ],
 )
-def test_a_wrong_column_is_refused_naming_it(tmp_path: Path, was: str, becomes: str, said: str) -> None:
-    assert refusal(tmp_path, PLAIN, COLUMNS.replace(was, becomes, 1)).startswith(said)
+def test_a_wrong_column_is_refused_naming_it(tmp_path: Path, was: str, becomes: str, message: str) -> None:
+    assert refusal(tmp_path, PLAIN, COLUMNS.replace(was, becomes, 1)).startswith(message)
 
 
 def test_a_table_without_a_contract_is_refused_by_name(tmp_path: Path) -> None:

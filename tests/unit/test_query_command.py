@@ -17,9 +17,9 @@ Captured = pytest.CaptureFixture[str]
 
 
 def lines(capsys: Captured, company: Company, *words: str) -> list[str]:
-    told = run_command(capsys, "query", *words, "--config", str(company.config))
-    assert told.code == 0, told.error
-    return told.out.splitlines()
+    result = run_command(capsys, "query", *words, "--config", str(company.config))
+    assert result.code == 0, result.error
+    return result.out.splitlines()
 
 
 @pytest.fixture
@@ -77,9 +77,9 @@ def test_many_wide_rows_keep_their_costs(built_company: Company, capsys: Capture
     ],
 )
 def test_an_error_suggests_the_name(built_company: Company, capsys: Captured, sql: str, suggestion: str) -> None:
-    told = run_command(capsys, "query", sql, "--config", str(built_company.config))
-    assert told.code == 2
-    assert suggestion in told.error
+    result = run_command(capsys, "query", sql, "--config", str(built_company.config))
+    assert result.code == 2
+    assert suggestion in result.error
 
 
 def test_csv_on_a_terminal_moves_no_cursor(

@@ -24,7 +24,7 @@ from pipelines.analysis.recommendation import (
 )
 from pipelines.base import resources
 
-# A mainstream fine-tune nobody needs by a day, that costs less than it saves over the horizon.
+# A mainstream fine-tune without a deadline that costs less than it saves over the horizon.
 KNOWN: dict[str, Any] = {
     "purpose": "finetune",
     "architecture": "mainstream",
@@ -61,13 +61,13 @@ def of(name: str) -> Rule:
     return next(rule for rule in RULES if rule.name == name)
 
 
-def asked(inputs: dict[str, Any], measured: Measured | None = None) -> Decision:
+def recommend(inputs: dict[str, Any], measured: Measured | None = None) -> Decision:
     stops, scenarios = ([weigh(r, inputs) for r in RULES if r.kind == kind] for kind in ("hard_stop", "scenario"))
     return decide([*stops, arithmetic(measured, inputs), *scenarios], SITUATIONS)
 
 
 def test_the_reviewed_rules_are_the_eight_of_the_facts() -> None:
-    """Their numbers and recommendations as the table of facts training-runs 8 has them; 4 and 6 are asked first.
+    """Their numbers and recommendations as the table of facts training-runs 8 has them; 4 and 6 come first.
 
     A ninth is of serving: closed models stay on Bedrock (design 6).
     """
@@ -103,19 +103,21 @@ def test_the_reviewed_rules_are_the_eight_of_the_facts() -> None:
     ],
 )
 def test_each_scenario_recommends_as_the_facts_do(changed: dict[str, Any], family: str, rule: str) -> None:
-    found = asked(KNOWN | changed)
+    found = recommend(KNOWN | changed)
     assert (found.recommendation, found.decided_by) == (family, rule)
 
 
 def test_no_matching_rule_recommends_a_pilot() -> None:
     """Six runs where seven pay back, no growth, no team of CUDA: none of the eight."""
-    assert asked(KNOWN | {"runs_in_horizon": 6.0}) == Decision(PILOT, "nothing", "no rule applies to the known inputs")
+    assert recommend(KNOWN | {"runs_in_horizon": 6.0}) == Decision(
+        PILOT, "nothing", "no rule applies to the known inputs"
+    )
 
 
 @pytest.mark.parametrize(
     ("unknown", "recommendation"),
     [
-        # Heavy CUDA would be a stop, so Trainium cannot be said; that GPUs are short tells nothing about it.
+        # Heavy CUDA would be a stop, so Trainium cannot be recommended; that GPUs are short does not change it.
         ({"custom_cuda": None}, PILOT),
         ({"custom_cuda": None, "need_within_days": 10}, PILOT),
         # No is no, whatever the CUDA.
@@ -132,7 +134,7 @@ def test_no_matching_rule_recommends_a_pilot() -> None:
 def test_a_missing_input_recommends_a_pilot_where_it_could_change_the_answer(
     unknown: dict[str, Any], recommendation: str
 ) -> None:
-    found = asked(KNOWN | unknown)
+    found = recommend(KNOWN | unknown)
     assert found.recommendation == recommendation
     assert (found.decided_by == "missing inputs") == (recommendation == PILOT)
 
@@ -164,7 +166,7 @@ def test_a_missing_input_recommends_a_pilot_where_it_could_change_the_answer(
 def test_arithmetic_overrides_scenarios_and_availability_breaks_ties(
     measured: Measured, changed: dict[str, Any], recommendation: str
 ) -> None:
-    assert asked(KNOWN | changed, measured).recommendation == recommendation
+    assert recommend(KNOWN | changed, measured).recommendation == recommendation
 
 
 def test_a_port_that_no_saving_pays_back_needs_no_pilot() -> None:
@@ -188,8 +190,8 @@ def test_a_port_that_no_saving_pays_back_needs_no_pilot() -> None:
     assert repayment(inputs | {"baseline_run_cost_usd": None}) is None
 
 
-def test_proven_without_a_stated_port_says_what_is_missing() -> None:
-    found = asked(KNOWN | {"port_cost_usd": None, "break_even_runs": None}, PROVEN)
+def test_proven_without_a_stated_port_states_what_is_missing() -> None:
+    found = recommend(KNOWN | {"port_cost_usd": None, "break_even_runs": None}, PROVEN)
     assert (found.recommendation, found.missing) == ("trainium", ("port_cost_usd",))
 
 
@@ -209,13 +211,13 @@ VALUES = {
 @given(st.fixed_dictionaries(VALUES), st.data())
 def test_a_missing_input_found_later_never_changes_a_decision(inputs: dict[str, Any], data: st.DataObject) -> None:
     """What is answered while inputs are unknown is the answer whatever they turn out to be."""
-    before = asked(inputs)
+    before = recommend(inputs)
     complete = {
         name: value if value is not None else data.draw(VALUES[name].filter(lambda drawn: drawn is not None))
         for name, value in inputs.items()
     }
     if before.decided_by not in ("missing inputs", "nothing"):
-        assert asked(complete).recommendation == before.recommendation
+        assert recommend(complete).recommendation == before.recommendation
 
 
 @given(st.fixed_dictionaries(VALUES))

@@ -1,4 +1,4 @@
-"""The report says what the marts say: marts written by hand, every expected figure worked out beside it."""
+"""The report shows what the marts hold: marts written by hand, every expected figure worked out next to it."""
 
 from __future__ import annotations
 
@@ -108,15 +108,15 @@ def test_without_runs_what_they_used_is_unknown_on_every_basis(render: Render) -
     assert "reserved capacity and Capacity Blocks without instances $0 0.0% $0 $0 0.0" in shown
 
 
-def test_the_daily_chart_says_what_it_leaves_out(page: str, render: Render) -> None:
+def test_the_daily_chart_states_what_it_leaves_out(page: str, render: Render) -> None:
     # 80 shared + 0 other of 4381.26 is 1.8 %; no day is older than 92.
     assert "Not drawn, 1.8% of the effective cost: $80 shared and other." in part(page, "ledger")
     marts = example()
     # 120 days of 10: 92 are drawn, 28 are not; with 120 shared on the last, 400 of 1,320 is 30.3 %.
     days = [charge(date(2026, 1, 1) + timedelta(n), "run", "10") for n in range(120)]
     marts["mart_cost_ledger_daily"] = [*days, charge(date(2026, 4, 30), "shared", "120", "none")]
-    said = "Not drawn, 30.3% of the effective cost: $120 shared and other, $280 of earlier days."
-    assert said in part(render(marts), "ledger")
+    sentence = "Not drawn, 30.3% of the effective cost: $120 shared and other, $280 of earlier days."
+    assert sentence in part(render(marts), "ledger")
 
 
 def test_title_counts_the_months_whose_money_is_shown(render: Render) -> None:
@@ -139,8 +139,8 @@ def test_a_basis_of_its_own_verdict_has_the_width_of_the_table_for_its_reason(re
     }
     page = render(marts)
     assert '<th scope="row">List</th>' in page
-    said = "List: not comparable : no list price."
-    assert said in part(page, "sides")
+    sentence = "List: not comparable : no list price."
+    assert sentence in part(page, "sides")
 
 
 def test_a_basis_adds_only_the_reasons_that_the_verdict_does_not_have(render: Render) -> None:
@@ -156,7 +156,7 @@ def test_a_basis_adds_only_the_reasons_that_the_verdict_does_not_have(render: Re
     assert sides.count("two runs a side") == sides.count("Indicative :")
 
 
-def test_fees_that_a_closed_bill_does_not_place_stand_beside_its_reconciliation(page: str, render: Render) -> None:
+def test_fees_that_a_closed_bill_does_not_place_stand_next_to_its_reconciliation(page: str, render: Render) -> None:
     assert "too low" not in page
     marts = example()
     closed, opened = marts["mart_invoice_reconciliation_monthly"]
@@ -195,7 +195,7 @@ def test_warnings_are_listed_with_counts_and_rows(page: str) -> None:
     assert "EdpDiscountV3 4" in text
 
 
-def test_page_says_what_it_is_as_of(page: str) -> None:
+def test_page_states_what_it_is_as_of(page: str) -> None:
     page = words(page)
     about = page[page.index("About this page") :]
     assert "Publication 7, 2 August 2026, 06:14 UTC" in about
@@ -305,7 +305,7 @@ def test_page_is_self_contained_deterministic_and_small(page: str, render: Rende
         ),
     ],
 )
-def test_what_is_absent_is_said(render: Render, marts: Marts, sentences: list[str]) -> None:
+def test_what_is_absent_is_stated(render: Render, marts: Marts, sentences: list[str]) -> None:
     page = words(render(marts)).replace("\u00a0", " ")
     for sentence in sentences:
         assert sentence in page
@@ -341,7 +341,7 @@ def test_long_ledgers_draw_the_last_92_days(render: Render) -> None:
     assert "January 2025 $310" in ledger
 
 
-def test_what_aws_restated_is_said_on_every_basis(render: Render) -> None:
+def test_what_aws_restated_is_shown_on_every_basis(render: Render) -> None:
     """A credit of 200 came late: billed 200 less; effective cost is before credits. Delivery 2 moved nothing."""
     moved = {
         "payer_account_id": "111122223333",
@@ -372,7 +372,7 @@ def test_a_restated_month_of_unknown_effective_cost_is_marked(render: Render) ->
     assert "AWS restated" not in words(render(example() | {"mart_restatement": [first]}))
 
 
-def test_unused_commitments_are_not_told_where_the_bill_does_not_say(render: Render) -> None:
+def test_unused_commitments_are_not_shown_where_the_bill_lacks_them(render: Render) -> None:
     """Nothing stands as unused, yet 1,500 of fees on a closed month are drawn on by nothing that the bill names."""
     marts = example()
     marts["mart_cost_ledger_daily"] = [
@@ -385,7 +385,7 @@ def test_unused_commitments_are_not_told_where_the_bill_does_not_say(render: Ren
     assert "The bill has $1,500 of commitment fees without the usage they covered" in page
 
 
-def test_one_invoice_of_two_sellers_is_told_apart(render: Render) -> None:
+def test_one_invoice_of_two_sellers_is_kept_apart(render: Render) -> None:
     marts = example()
     (june, july) = marts["mart_invoice_reconciliation_monthly"]
     sold = {**june, "billing_entity": "AWS Marketplace", "billed_cost_usd": Decimal("80.50")}

@@ -1,4 +1,4 @@
-"""The commitment report says what its marts say: marts written by hand, every expected figure worked out beside it."""
+"""The commitment report shows what its marts hold: marts written by hand, each figure worked out next to it."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_page_one_answers_in_a_sentence(page: str) -> None:
-    told = words(page)
+    text = words(page)
     # 22 + 12.50 of 22 + 44 + 21.50 + 12.50; 20 + 10 paid, 14 + 8 of it used.
     assert (
         "Commitments covered 34.5% of the $100 of use they could cover, at list price; of the $30 they cost, $8 went "
-        "unused." in told
+        "unused." in text
     )
-    assert "payer 111122223333, USD Reconciled" in told
+    assert "payer 111122223333, USD Reconciled" in text
     # GPU 22 of 66, Trainium nothing of 21.50, the rest whole; 43 + 21.50 = 64.50 on demand, half up.
-    assert "GPU 33.3%; Trainium 0.0%; Everything else 100.0%. $65 ran on demand" in told
-    assert "Should we buy more? Commit nothing" in told
+    assert "GPU 33.3%; Trainium 0.0%; Everything else 100.0%. $65 ran on demand" in text
+    assert "Should we buy more? Commit nothing" in text
 
 
-def test_what_no_bill_tells_is_not_called_used_or_unused(tmp_path: Path) -> None:
+def test_what_no_bill_reports_is_not_called_used_or_unused(tmp_path: Path) -> None:
     """1,500 of fees on a closed month are drawn on by nothing that the bill names."""
-    untold = invoice(JULY, "1", "90", "90", "reconciled") | {"commitment_timing_usd": Decimal(1500)}
-    page = page_of(tmp_path, example() | {"mart_invoice_reconciliation_monthly": [untold]})
-    told = words(page)
-    assert "at list price; their cost and unused part are unknown, because the bill has $1,500 of commitment" in told
-    assert "Is what we bought used? Not reported by AWS" in told
-    assert "went unused" not in told
+    unreported = invoice(JULY, "1", "90", "90", "reconciled") | {"commitment_timing_usd": Decimal(1500)}
+    page = page_of(tmp_path, example() | {"mart_invoice_reconciliation_monthly": [unreported]})
+    text = words(page)
+    assert "at list price; their cost and unused part are unknown, because the bill has $1,500 of commitment" in text
+    assert "Is what we bought used? Not reported by AWS" in text
+    assert "went unused" not in text
     assert "Unused not reported" in part(page, "families")
 
 
 def test_families_stand_apart_and_together(page: str) -> None:
-    told = part(page, "families")
+    text = part(page, "families")
     # 14 of 30 paid is 46.7 %, 8 of 30 is 26.7 %, 22 of 30 is 73.3 %.
-    assert "GPU $66 $22 33.3% $43 $14 46.7%" in told
-    assert "Trainium $22 $0 0.0% $22 $0 0.0%" in told
-    assert "Everything else $13 $13 100.0% $0 $8 26.7%" in told
-    assert "Together $100 $35 34.5% $65 $22 73.3%" in told
-    assert "Unused $8" in told
+    assert "GPU $66 $22 33.3% $43 $14 46.7%" in text
+    assert "Trainium $22 $0 0.0% $22 $0 0.0%" in text
+    assert "Everything else $13 $13 100.0% $0 $8 26.7%" in text
+    assert "Together $100 $35 34.5% $65 $22 73.3%" in text
+    assert "Unused $8" in text
 
 
 def test_what_is_held_saved_stranded_and_where(page: str) -> None:
@@ -84,10 +84,10 @@ def test_a_recommendation_comes_with_its_back_test(tmp_path: Path) -> None:
         advice="commit",
         advice_reason="19 of 20 histories would have paid",
     )
-    told = words(page_of(tmp_path, example() | {"mart_commitment_recommendation": [offer]}))
-    assert "Should we buy more? $4.50 an hour Compute Savings Plan, 1yr No Upfront, 13 weeks of history" in told
-    assert "it would have saved $1,200, used 97.0%" in told
-    assert "$4.50 $1,200 97.0% −$12 $300 $25" in told
+    text = words(page_of(tmp_path, example() | {"mart_commitment_recommendation": [offer]}))
+    assert "Should we buy more? $4.50 an hour Compute Savings Plan, 1yr No Upfront, 13 weeks of history" in text
+    assert "it would have saved $1,200, used 97.0%" in text
+    assert "$4.50 $1,200 97.0% −$12 $300 $25" in text
 
 
 def test_the_map_has_a_cell_for_each_hour_with_use(page: str) -> None:
@@ -143,7 +143,7 @@ def test_the_map_has_a_cell_for_each_hour_with_use(page: str) -> None:
         ),
     ],
 )
-def test_what_is_absent_is_said_on_page_one(tmp_path: Path, changed: Marts, sentences: list[str]) -> None:
+def test_what_is_absent_is_stated_on_page_one(tmp_path: Path, changed: Marts, sentences: list[str]) -> None:
     page = page_of(tmp_path, example() | changed)
     header = words(page[: page.index('<section id="hours">')])
     for sentence in sentences:
@@ -151,9 +151,9 @@ def test_what_is_absent_is_said_on_page_one(tmp_path: Path, changed: Marts, sent
     assert pdf_of_page(page, 1, MONTHLY)[0].startswith(b"%PDF-")
 
 
-def test_a_publication_without_the_marts_says_so(tmp_path: Path) -> None:
-    told = words(page_of(tmp_path, {}))
-    assert "This publication has no detail_billing_month, detail_commitment_reconciliation, " in told
+def test_a_publication_without_the_marts_states_it(tmp_path: Path) -> None:
+    text = words(page_of(tmp_path, {}))
+    assert "This publication has no detail_billing_month, detail_commitment_reconciliation, " in text
 
 
 def test_another_currency_is_never_added(tmp_path: Path) -> None:
@@ -162,12 +162,12 @@ def test_another_currency_is_never_added(tmp_path: Path) -> None:
         by_account("gpu", "7", covered="0", on_demand="7", billing_currency="EUR")
     )
     marts["mart_cost_ledger_daily"].append(charge(JULY, "run", "7", billing_currency="EUR"))
-    told = words(page_of(tmp_path, marts)).replace("\u00a0", " ")
-    assert "Commitments covered 34.5% of the $100" in told
-    assert "No commitment is on the bill of July 2026 in EUR: EUR 7 of use" in told
+    text = words(page_of(tmp_path, marts)).replace("\u00a0", " ")
+    assert "Commitments covered 34.5% of the $100" in text
+    assert "No commitment is on the bill of July 2026 in EUR: EUR 7 of use" in text
 
 
-def test_the_page_asks_nobody_and_is_the_same_twice(page: str, tmp_path: Path) -> None:
+def test_the_page_makes_no_request_and_is_the_same_twice(page: str, tmp_path: Path) -> None:
     assert page == page_of(tmp_path, example())
     outside = re.sub(r'xmlns(:\w+)?="[^"]*"', "", page)
     assert not re.search(r"https?://|@import|<link|<script|\bsrc=|url\((?!#)", outside)
@@ -176,8 +176,8 @@ def test_the_page_asks_nobody_and_is_the_same_twice(page: str, tmp_path: Path) -
 
 
 def test_paper_has_one_sheet_and_every_figure_of_the_page(page: str) -> None:
-    def figures(told: str) -> list[str]:
-        return sorted(re.findall(r"[−$]?[\d.,]*\d%?", told))
+    def figures(document: str) -> list[str]:
+        return sorted(re.findall(r"[−$]?[\d.,]*\d%?", document))
 
     body = page[page.index("<body>") :]
     paper = [text for kind in ("heading", "par", "list", "table") for text in printed(page, kind)]

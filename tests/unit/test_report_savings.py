@@ -1,4 +1,4 @@
-"""The savings proof on the page and on paper: marts written by hand, every expected figure worked out beside it."""
+"""The savings proof on the page and on paper: marts written by hand, every expected figure worked out next to it."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return page_of(tmp_path_factory.mktemp("marts"), example())
 
 
-def test_page_one_says_the_verdict_and_the_saving_in_a_sentence(page: str) -> None:
+def test_page_one_states_the_verdict_and_the_saving_in_a_sentence(page: str) -> None:
     assert (
         "Trainium is proven cheaper for 1 of 1 comparison (3 registered comparisons, with 0.15 false verdicts "
         "expected by chance); llama-3.1-8b on trn1.32xlarge cost 27.7% less than on p5.48xlarge (2 and 2 runs, "
@@ -129,19 +129,19 @@ def test_page_one_says_the_verdict_and_the_saving_in_a_sentence(page: str) -> No
         ),
     ],
 )
-def test_what_is_absent_is_said_on_page_one(tmp_path: Path, changed: Marts, sentence: str) -> None:
+def test_what_is_absent_is_stated_on_page_one(tmp_path: Path, changed: Marts, sentence: str) -> None:
     page = page_of(tmp_path, example() | changed)
     assert sentence in words(page[: page.index('<section id="sides">')])
 
 
-def test_a_unit_is_told_to_its_target_too(page: str) -> None:
+def test_a_unit_is_shown_to_its_target_too(page: str) -> None:
     """GPU: 900 + 1100 reached it and 160 failed, 2160 / 2; Trainium (700 + 740) / 2."""
     sides = part(page, "sides")
     assert "p5.48xlarge GPU 3 $2,160 $270.00 $135.00 $0.900 $1,080" in sides
     assert "trn1.32xlarge Trainium 2 $1,440 $180.00 $90.00 $0.600 $720.00" in sides
 
 
-def test_break_even_is_drawn_and_told_beside_what_was_planned(page: str) -> None:
+def test_break_even_is_drawn_and_stated_next_to_what_was_planned(page: str) -> None:
     money = part(page, "money")
     assert "to trn1 llama-3.1-8b; saving measured $9,000 $300.00 30 runs (20 runs to 45 runs) 23 Jan 2027" in money
     assert "Realized and planned since each port began, for the runs made so far" in money
@@ -186,7 +186,7 @@ def test_paper_has_every_section_of_the_page(page: str) -> None:
     assert pdf_of_page(page, None, MONTHLY) == pdf_of_page(page, None, MONTHLY)
 
 
-def test_missing_fonts_are_told_with_the_mend(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_fonts_are_reported_with_the_fix(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipelines.present.pdf.FONTS", ("No Such Font",))
     with pytest.raises(UsageError, match="set in No Such Font, which this machine lacks; install fonts-dejavu"):
         pdf_of_page(page, None, MONTHLY)

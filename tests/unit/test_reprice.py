@@ -56,7 +56,7 @@ def test_at_its_break_even_price_a_baseline_costs_as_much(
         ("15.49", "instance"),
     ],
 )
-def test_a_price_is_told_what_it_is_of(given_usd: str, of: str) -> None:
+def test_a_price_is_named_by_what_it_is_of(given_usd: str, of: str) -> None:
     assert price_of_what(Decimal(given_usd), Decimal("21.50"), 16, 2) == of
 
 
@@ -119,8 +119,8 @@ def test_a_price_is_told_what_it_is_of(given_usd: str, of: str) -> None:
 )
 def test_what_cannot_be_priced_is_one_sentence(changed: dict[str, str | None], error: str, capsys: Captured) -> None:
     words = [word for pair in (CLAIM | changed).items() if pair[1] is not None for word in pair]
-    said = run_command(capsys, "reprice", *words)
-    assert (said.code, said.error) == (2, error)
+    result = run_command(capsys, "reprice", *words)
+    assert (result.code, result.error) == (2, error)
 
 
 @pytest.mark.parametrize(
@@ -134,13 +134,13 @@ def test_what_cannot_be_priced_is_one_sentence(changed: dict[str, str | None], e
         ),
     ],
 )
-def test_what_is_not_asked_rightly(words: list[str], error: str, capsys: Captured) -> None:
-    said = run_command(capsys, "reprice", *words)
-    assert (said.code, said.error) == (2, error)
+def test_wrong_arguments(words: list[str], error: str, capsys: Captured) -> None:
+    result = run_command(capsys, "reprice", *words)
+    assert (result.code, result.error) == (2, error)
 
 
 def test_a_workload_of_one_side_or_of_none(tmp_path: Path, capsys: Captured) -> None:
-    """An hour of one GPU node: there is nothing to set beside it."""
+    """An hour of one GPU node: there is nothing to compare it with."""
     start = datetime(2026, 7, 14, 10)
     lines = [instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04")]
     events = one_attempt("run-a", ["i-0a"], "p5.48xlarge", start, timedelta(hours=1), model="llama", dataset="c4")
@@ -149,11 +149,11 @@ def test_a_workload_of_one_side_or_of_none(tmp_path: Path, capsys: Captured) -> 
     )
     publish_tables(config, REPRICE_TABLES)
     own = ("--at", "2026-08-01", "--config", str(config))
-    said = run_command(capsys, "reprice", "llama", *own)
-    assert said.code == 1
-    assert said.error.endswith("cannot be repriced: of its completed runs the bill has 1 on GPU and no on Trainium.")
-    said = run_command(capsys, "reprice", "bert", *own)
-    assert (said.code, said.error) == (
+    result = run_command(capsys, "reprice", "llama", *own)
+    assert result.code == 1
+    assert result.error.endswith("cannot be repriced: of its completed runs the bill has 1 on GPU and no on Trainium.")
+    result = run_command(capsys, "reprice", "bert", *own)
+    assert (result.code, result.error) == (
         2,
         "Workload bert not found; `trainledger compare` lists the compared workloads.",
     )

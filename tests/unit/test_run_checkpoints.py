@@ -25,7 +25,7 @@ NOON = datetime.fromisoformat("2026-07-01T12:00:00+00:00")
 
 
 def put(root: Path, key: str, minute: float, content: str = "0123456789") -> None:
-    """A file of 10 bytes unless said, written so many minutes after noon."""
+    """A file of 10 bytes unless given, written so many minutes after noon."""
     path = root / key
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content)
@@ -47,9 +47,9 @@ def minute(at: datetime) -> float:
     return (at - NOON.replace(tzinfo=None)).total_seconds() / 60
 
 
-def saves(told: RunRecords) -> list[tuple]:
+def saves(records: RunRecords) -> list[tuple]:
     """(run, step, durable in minutes after noon, bytes, whole) by step."""
-    found = told.tables["tracker_checkpoint"].sort("run_id", "step", "checkpoint_id").rows(named=True)
+    found = records.tables["tracker_checkpoint"].sort("run_id", "step", "checkpoint_id").rows(named=True)
     return [(r["run_id"], r["step"], minute(r["durable_at"]), r["bytes"], r["is_complete"]) for r in found]
 
 
@@ -58,9 +58,9 @@ def test_torch_dcp_is_whole_by_its_metadata(tmp_path: Path) -> None:
     for name, at in (("__0_0.distcp", 1), ("__1_0.distcp", 2), (".metadata", 3)):
         put(tmp_path, f"llama/step-100/{name}", at)
     put(tmp_path, "llama/step-200/__0_0.distcp", 10)
-    told = read_runs(source(tmp_path))
-    assert saves(told) == [("llama", 100, 3, 30, True), ("llama", 200, 10, 10, False)]
-    assert any("step-200 has no `.metadata`" in warning for warning in told.warnings)
+    records = read_runs(source(tmp_path))
+    assert saves(records) == [("llama", 100, 3, 30, True), ("llama", 200, 10, 10, False)]
+    assert any("step-200 has no `.metadata`" in warning for warning in records.warnings)
 
 
 def test_a_shard_that_came_after_the_marker_moves_the_time(tmp_path: Path) -> None:
@@ -86,18 +86,21 @@ def nxd(root: Path, tag: str, begun: float, shard: float, done: float | None) ->
 def test_nxd_done_in_its_own_time_dates_the_save(tmp_path: Path) -> None:
     nxd(tmp_path, "step_100", 10, 11, 12)
     nxd(tmp_path, "step_200", 60, 61, None)
-    told = read_runs(source(tmp_path))
-    assert saves(told) == [("nxd", 100, 12, 10, True), ("nxd", 200, 61, 10, False)]
-    assert told.tables["tracker_checkpoint"]["save_started_at"].map_elements(minute, pl.Float64).to_list() == [10, 60]
+    records = read_runs(source(tmp_path))
+    assert saves(records) == [("nxd", 100, 12, 10, True), ("nxd", 200, 61, 10, False)]
+    assert records.tables["tracker_checkpoint"]["save_started_at"].map_elements(minute, pl.Float64).to_list() == [
+        10,
+        60,
+    ]
 
 
 def test_nxd_done_of_an_asynchronous_save_overstates_when_it_was_durable(tmp_path: Path) -> None:
     """`done` of step 100 came at minute 60, as the save of step 200 began; its last shard was there at minute 11."""
     nxd(tmp_path, "step_100", 10, 11, 60)
     nxd(tmp_path, "step_200", 60, 61, None)
-    told = read_runs(source(tmp_path))
-    assert saves(told)[0] == ("nxd", 100, 11, 10, True)
-    assert any("`done` came 2940 s after its last shard" in warning for warning in told.warnings)
+    records = read_runs(source(tmp_path))
+    assert saves(records)[0] == ("nxd", 100, 11, 10, True)
+    assert any("`done` came 2940 s after its last shard" in warning for warning in records.warnings)
 
 
 def test_nemo_marks_what_is_unfinished(tmp_path: Path) -> None:
@@ -132,25 +135,25 @@ def test_dummies_of_a_neuron_precompile_are_not_counted(tmp_path: Path) -> None:
         state = json.dumps({"global_step": step, "max_steps": planned})
         put(tmp_path, f"out/checkpoint-{step}/model.safetensors", step)
         put(tmp_path, f"out/checkpoint-{step}/trainer_state.json", step, state)
-    told = read_runs(source(tmp_path))
-    assert [step for _, step, *_ in saves(told)] == [500]
-    assert any("checkpoint-10 is a dummy of a Neuron precompile" in warning for warning in told.warnings)
+    records = read_runs(source(tmp_path))
+    assert [step for _, step, *_ in saves(records)] == [500]
+    assert any("checkpoint-10 is a dummy of a Neuron precompile" in warning for warning in records.warnings)
 
 
 @pytest.mark.parametrize(
-    ("tracker", "says", "folders"),
+    ("tracker", "content", "folders"),
     [
         ("latest_checkpointed_iteration.txt", "2000", ("iter_0001000", "iter_0002000", "iter_0003000")),
         ("latest", "global_step2000", ("global_step1000", "global_step2000", "global_step3000")),
     ],
 )
-def test_a_tracker_beside_the_saves_names_the_newest_whole_one(
-    tmp_path: Path, tracker: str, says: str, folders: tuple[str, ...]
+def test_a_tracker_next_to_the_saves_names_the_newest_whole_one(
+    tmp_path: Path, tracker: str, content: str, folders: tuple[str, ...]
 ) -> None:
     """Megatron and DeepSpeed: what is older was whole too, dated by its shards; what is newer is not."""
     for number, folder in enumerate(folders, start=1):
         put(tmp_path, f"m/{folder}/mp_rank_00/model.pt", number * 10)
-    put(tmp_path, f"m/{tracker}", 22, says)
+    put(tmp_path, f"m/{tracker}", 22, content)
     assert [(step, at, whole) for _, step, at, _, whole in saves(read_runs(source(tmp_path)))] == [
         (1000, 10, True),
         (2000, 22, True),
@@ -158,23 +161,23 @@ def test_a_tracker_beside_the_saves_names_the_newest_whole_one(
     ]
 
 
-def test_whose_saves_they_are_is_told_by_a_pattern(tmp_path: Path) -> None:
+def test_whose_saves_they_are_is_known_by_a_pattern(tmp_path: Path) -> None:
     dcp(tmp_path, "team/llama8b-42/ckpt/step-1", 1)
     dcp(tmp_path, "team/llama8b-43/other/step-1", 1)
-    told = read_runs(source(tmp_path, run_id="team/{run_id}/ckpt"))
-    assert [run for run, *_ in saves(told)] == ["llama8b-42"]
-    assert any("llama8b-43/other/step-1 does not match run_id" in warning for warning in told.warnings)
+    records = read_runs(source(tmp_path, run_id="team/{run_id}/ckpt"))
+    assert [run for run, *_ in saves(records)] == ["llama8b-42"]
+    assert any("llama8b-43/other/step-1 does not match run_id" in warning for warning in records.warnings)
     assert {run for run, *_ in saves(read_runs(source(tmp_path, run_id="one")))} == {"one"}
     assert [run for run, *_ in saves(read_runs(source(tmp_path / "team/llama8b-42/ckpt")))] == ["saves"]
     with pytest.raises(UsageError, match="twice"):
         read_runs(source(tmp_path, run_id="{run_id}/{run_id}"))
 
 
-def test_an_empty_place_is_told(tmp_path: Path) -> None:
-    told = read_runs(source(tmp_path))
+def test_an_empty_place_is_reported(tmp_path: Path) -> None:
+    records = read_runs(source(tmp_path))
     assert [
         warning.endswith("holds no checkpoint: no run is recorded there yet; check `location` if training has run.")
-        for warning in told.warnings
+        for warning in records.warnings
     ] == [True]
 
 
@@ -197,15 +200,15 @@ def test_saves_in_s3_are_read_by_the_same_rules(s3_endpoint: str) -> None:
     client.create_bucket(Bucket="ckpt")
     for key in ("llama/step-100/__0_0.distcp", "llama/step-100/.metadata", "llama/step-200/__0_0.distcp"):
         client.put_object(Bucket="ckpt", Key=f"runs/{key}", Body=b"0123456789")
-    told = read_runs(source("s3://ckpt/runs/", endpoint_url=s3_endpoint, region="us-east-1"))
-    frame = told.tables["tracker_checkpoint"].sort("step")
+    records = read_runs(source("s3://ckpt/runs/", endpoint_url=s3_endpoint, region="us-east-1"))
+    frame = records.tables["tracker_checkpoint"].sort("step")
     assert frame.select("run_id", "step", "bytes", "is_complete", "uri").rows() == [
         ("llama", 100, 20, True, "s3://ckpt/runs/llama/step-100"),
         ("llama", 200, 10, False, "s3://ckpt/runs/llama/step-200"),
     ]
 
 
-def test_a_multipart_shard_without_a_marker_is_told_to_be_too_early(s3_endpoint: str) -> None:
+def test_a_multipart_shard_without_a_marker_is_reported_as_too_early(s3_endpoint: str) -> None:
     """S3 dates an object sent in parts by when it was begun; its ETag ends in the number of parts."""
     client = boto3.client("s3", endpoint_url=s3_endpoint)
     client.create_bucket(Bucket="parts")
@@ -214,13 +217,13 @@ def test_a_multipart_shard_without_a_marker_is_told_to_be_too_early(s3_endpoint:
     part = client.upload_part(Bucket="parts", Key=key, UploadId=upload, PartNumber=1, Body=b"x" * 6 * 1024 * 1024)
     parts = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
     client.complete_multipart_upload(Bucket="parts", Key=key, UploadId=upload, MultipartUpload=parts)
-    told = read_runs(source("s3://parts", endpoint_url=s3_endpoint, region="us-east-1"))
-    assert told.tables["tracker_checkpoint"].select("step", "is_complete").rows() == [(1000, True)]
-    assert any("its time is when the upload began" in warning for warning in told.warnings)
+    records = read_runs(source("s3://parts", endpoint_url=s3_endpoint, region="us-east-1"))
+    assert records.tables["tracker_checkpoint"].select("step", "is_complete").rows() == [(1000, True)]
+    assert any("its time is when the upload began" in warning for warning in records.warnings)
 
 
 def test_a_multipart_shard_is_dated_by_the_marker_put_after_it(tmp_path: Path) -> None:
-    """The upload of the shard began at minute 0 and took until 9; the marker, one PUT, says 10."""
+    """The upload of the shard began at minute 0 and took until 9; the marker, one PUT, has 10."""
     shard = Object("step-1/__0_0.distcp", 9 << 30, '"0123456789abcdef0123456789abcdef-900"', NOON)
     mark = Object("step-1/.metadata", 10, '"0123456789abcdef0123456789abcdef"', NOON + timedelta(minutes=10))
     verdict = judged(Folder("step-1", 1, (shard, mark), {}), LocalStore(str(tmp_path)).read)

@@ -47,8 +47,8 @@ def test_a_last_line_cut_by_a_crash_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_blank_lines_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
-    told = text(event("run_started", "10:00:00"), event("run_ended", "11:00:00")).replace("\n", "\r\n\r\n")
-    records = read(tmp_path, b"\xef\xbb\xbf" + told.encode())
+    events = text(event("run_started", "10:00:00"), event("run_ended", "11:00:00")).replace("\n", "\r\n\r\n")
+    records = read(tmp_path, b"\xef\xbb\xbf" + events.encode())
     assert rows(records, "run", "started_at", "ended_at") == [(at("10:00:00"), at("11:00:00"))]
     assert records.warnings == []
 
@@ -96,10 +96,10 @@ def test_an_unknown_kind_of_source_is_refused(tmp_path: Path) -> None:
 def test_a_long_file_is_read_in_pieces(tmp_path: Path) -> None:
     # Over 50,000 events of a kind and several MiB, so that no piece ends with a line.
     steps = range(60_000)
-    told = [event("evaluation", "10:00:00.5", metric="loss", value=step, step=step) for step in steps]
-    for step, line in enumerate(told):
+    events = [event("evaluation", "10:00:00.5", metric="loss", value=step, step=step) for step in steps]
+    for step, line in enumerate(events):
         line["at"] = f"2026-07-{1 + step // 3600:02}T10:{step // 60 % 60:02}:{step % 60:02}Z"
-    records = read(tmp_path, text(event("run_started", "10:00:00"), *told))
+    records = read(tmp_path, text(event("run_started", "10:00:00"), *events))
     assert records.tables["tracker_evaluation"]["value"].sort().to_list() == [float(step) for step in steps]
 
 

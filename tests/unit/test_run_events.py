@@ -18,8 +18,10 @@ from pipelines.ingest.runs.records import SCHEMAS
 
 def test_the_design_example_row_by_row(tmp_path: Path) -> None:
     records = read(tmp_path, DESIGN)
-    told = {table: frame.rows(named=True) for table, frame in records.tables.items()}
-    known = {table: [{k: v for k, v in row.items() if v is not None} for row in found] for table, found in told.items()}
+    tables = {table: frame.rows(named=True) for table, frame in records.tables.items()}
+    known = {
+        table: [{k: v for k, v in row.items() if v is not None} for row in found] for table, found in tables.items()
+    }
     who = {"source_name": "jobs", "run_id": "llama8b-42"}
     first = {**who, "attempt_no": 1}
     checkpoint = known["tracker_checkpoint"][0].pop("checkpoint_id")
@@ -103,7 +105,7 @@ def test_tables_keep_their_types_when_there_is_nothing(tmp_path: Path) -> None:
     ]
 
 
-def test_an_end_nobody_told_stays_open_and_the_last_sign_of_life_is_kept(tmp_path: Path) -> None:
+def test_an_unrecorded_end_stays_open_and_the_last_sign_of_life_is_kept(tmp_path: Path) -> None:
     records = read(
         tmp_path,
         text(
@@ -126,12 +128,12 @@ def test_an_end_nobody_told_stays_open_and_the_last_sign_of_life_is_kept(tmp_pat
 def test_a_run_without_its_start_is_kept_with_a_warning(tmp_path: Path) -> None:
     records = read(tmp_path, text(event("heartbeat", "10:00:00"), event("heartbeat", "11:00:00")))
     assert rows(records, "run", "run_id", "model", "started_at") == [("r", None, None)]
-    # No attempt told: its number is 1, and it began with the first thing seen of it.
+    # No attempt recorded: its number is 1, and it began with the first thing seen of it.
     assert rows(records, "attempt", "attempt_no", "started_at") == [(1, at("10:00:00"))]
     assert records.warnings == ["Run 'r' has no run_started event: its model and dataset are unknown; write one."]
 
 
-def test_a_run_that_tells_of_no_attempt_had_one(tmp_path: Path) -> None:
+def test_a_run_that_records_no_attempt_had_one(tmp_path: Path) -> None:
     start_and_end = text(event("run_started", "10:00:00"), event("run_ended", "12:00:00", status="completed"))
     records = read(tmp_path, start_and_end)
     assert rows(records, "attempt", "attempt_no", "started_at", "ended_at", "last_seen_at") == [
@@ -143,18 +145,18 @@ def test_a_run_that_tells_of_no_attempt_had_one(tmp_path: Path) -> None:
 
 
 def test_a_run_that_goes_on_after_its_end_is_open_again(tmp_path: Path) -> None:
-    told = [
+    events = [
         event("run_started", "10:00:00"),
         event("attempt_started", "10:00:00", attempt=1),
         event("run_ended", "11:00:00", status="failed"),
         event("attempt_started", "12:00:00", attempt=2),
     ]
-    assert rows(read(tmp_path, text(*told)), "run", "status", "ended_at") == [(None, None)]
-    told.append(event("run_ended", "13:00:00", status="completed"))
-    assert rows(read(tmp_path, text(*told)), "run", "status", "ended_at") == [("completed", at("13:00:00"))]
+    assert rows(read(tmp_path, text(*events)), "run", "status", "ended_at") == [(None, None)]
+    events.append(event("run_ended", "13:00:00", status="completed"))
+    assert rows(read(tmp_path, text(*events)), "run", "status", "ended_at") == [("completed", at("13:00:00"))]
 
 
-def test_ranks_that_tell_the_same_story_count_once(tmp_path: Path) -> None:
+def test_ranks_that_record_the_same_story_count_once(tmp_path: Path) -> None:
     def rank(number: int) -> str:
         clock = f"0{number}"
         return text(
@@ -178,7 +180,7 @@ def test_ranks_that_tell_the_same_story_count_once(tmp_path: Path) -> None:
         )
 
     records = read(tmp_path, *(rank(number) for number in (2, 0, 1)))
-    # Starts are the first rank's and ends the last one's; a field is what the first to know it says.
+    # Starts are the first rank's and ends the last one's; a field is the value of the first rank that has it.
     assert rows(records, "run", "model", "owner", "started_at") == [("m", "owner-1", at("10:00:00"))]
     assert rows(records, "attempt", "started_at", "ended_at", "end_reason") == [(at("10:00:00"), at("12:00:02"), "oom")]
     stay = ("instance_type", "accelerators_used", "joined_at", "left_at", "evidence")
@@ -191,8 +193,8 @@ def test_ranks_that_tell_the_same_story_count_once(tmp_path: Path) -> None:
 
 def test_a_node_that_comes_back_has_two_stays(tmp_path: Path) -> None:
     clocks = (("joined", "10:00:00"), ("left", "11:00:00"), ("joined", "12:00:00"))
-    told = [event(f"resource_{what}", clock, resource="i-1") for what, clock in clocks]
-    records = read(tmp_path, text(event("run_started", "10:00:00"), *reversed(told)))
+    events = [event(f"resource_{what}", clock, resource="i-1") for what, clock in clocks]
+    records = read(tmp_path, text(event("run_started", "10:00:00"), *reversed(events)))
     assert rows(records, "resource", "joined_at", "left_at") == [
         (at("10:00:00"), at("11:00:00")),
         (at("12:00:00"), None),
@@ -201,12 +203,12 @@ def test_a_node_that_comes_back_has_two_stays(tmp_path: Path) -> None:
 
 def test_phases_take_turns(tmp_path: Path) -> None:
     turns = (("train", "10:00:00"), ("eval", "11:00:00"), ("train", "11:05:00"), ("ckpt_stall", "12:00:00"))
-    told = [event("phase_started", clock, phase=phase) for phase, clock in turns]
-    told += [
+    events = [event("phase_started", clock, phase=phase) for phase, clock in turns]
+    events += [
         event("phase_ended", "12:00:30", phase="ckpt_stall"),
         event("phase_ended", "13:00:00", phase="train"),
     ]
-    records = read(tmp_path, text(event("run_started", "10:00:00"), *told))
+    records = read(tmp_path, text(event("run_started", "10:00:00"), *events))
     assert sorted(rows(records, "phase", "started_at", "phase", "ended_at")) == [
         (at("10:00:00"), "train", None),
         (at("11:00:00"), "eval", None),
@@ -260,7 +262,7 @@ def test_an_id_used_for_several_steps_is_warned_of(tmp_path: Path) -> None:
         ({}, True),
         ({"kind": "full"}, True),
         ({"kind": "full", "resumable": False}, False),
-        # Weights-only or adapter saves do not protect progress unless they say so (facts training-runs 3).
+        # Weights-only or adapter saves do not protect progress unless they state it (facts training-runs 3).
         ({"kind": "weights_only"}, False),
         ({"kind": "adapter"}, False),
         ({"kind": "export"}, False),

@@ -1,4 +1,4 @@
-"""Bad run events are refused in one sentence that names file, line, key and mend."""
+"""Bad run events are refused in one sentence that names file, line, key and fix."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def refusal(folder: Path, *lines: bytes | dict[str, Any]) -> str:
         (warning,) = records.warnings
         aside = "Run 'r' is set aside, so what its machines cost is no run's: "
         assert warning.startswith(aside)
-        said = warning.removeprefix(aside)
+        message = warning.removeprefix(aside)
     except SourceError as error:
-        said = str(error)
-    assert said.startswith(f"{folder / 'rank.jsonl'} ") and said.endswith(".") and "\n" not in said
-    return said.removeprefix(f"{folder / 'rank.jsonl'} ")
+        message = str(error)
+    assert message.startswith(f"{folder / 'rank.jsonl'} ") and message.endswith(".") and "\n" not in message
+    return message.removeprefix(f"{folder / 'rank.jsonl'} ")
 
 
 TEXT = "write text in quotes."
@@ -41,7 +41,7 @@ NUMBER = "write a finite number, or leave it out."
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         (b"hello", "is not JSON (Expecting value at character 1); fix or remove the line."),
         (b'{"event": "heart', "is not JSON (Unterminated string starting at at character 11); fix"),
@@ -57,8 +57,8 @@ NUMBER = "write a finite number, or leave it out."
         (b'{"event":"heartbeat","run_id":"\\ud800"}', f'has `run_id` "\\ud800"; {TEXT}'),
     ],
 )
-def test_a_line_that_is_no_event(tmp_path: Path, line: bytes, said: str) -> None:
-    assert refusal(tmp_path, GOOD, line, GOOD).startswith(f"line 2 {said}")
+def test_a_line_that_is_no_event(tmp_path: Path, line: bytes, message: str) -> None:
+    assert refusal(tmp_path, GOOD, line, GOOD).startswith(f"line 2 {message}")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_key_that_a_line_has_twice(tmp_path: Path, line: bytes, key: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("event", "fields", "said"),
+    ("event", "fields", "message"),
     [
         (None, {}, f"has no `event`; every event needs one: {TEXT}"),
         ("heartbeat", {"run_id": None}, f"has no `run_id`; every event needs one: {TEXT}"),
@@ -118,13 +118,13 @@ def test_a_key_that_a_line_has_twice(tmp_path: Path, line: bytes, key: str) -> N
         ("run_started", {"target_direction": "down"}, 'has `target_direction` "down"; write one of min, max.'),
     ],
 )
-def test_a_field_that_is_wrong(tmp_path: Path, event: str | None, fields: dict[str, Any], said: str) -> None:
+def test_a_field_that_is_wrong(tmp_path: Path, event: str | None, fields: dict[str, Any], message: str) -> None:
     line = {**GOOD, "event": event, **fields}
-    assert refusal(tmp_path, GOOD, line, GOOD).startswith(f"line 2 {said}")
+    assert refusal(tmp_path, GOOD, line, GOOD).startswith(f"line 2 {message}")
 
 
 @pytest.mark.parametrize(
-    "said",
+    "value",
     [
         None,
         1782900131,
@@ -139,8 +139,8 @@ def test_a_field_that_is_wrong(tmp_path: Path, event: str | None, fields: dict[s
         "２026-07-01T10:02:11Z",
     ],
 )
-def test_a_time_that_is_none(tmp_path: Path, said: object) -> None:
-    found = refusal(tmp_path, {**GOOD, "at": said})
+def test_a_time_that_is_none(tmp_path: Path, value: object) -> None:
+    found = refusal(tmp_path, {**GOOD, "at": value})
     assert found.startswith("line 1 has ")
     assert "`at`" in found and "RFC 3339 with its zone" in found
 
@@ -161,27 +161,27 @@ def moment(kind: str, clock: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_an_attempt_that_ends_before_it_starts(tmp_path: Path) -> None:
-    said = refusal(tmp_path, START, moment("attempt_ended", "09:00:00"), moment("attempt_started", "10:00:00"))
-    assert said == (
+    error = refusal(tmp_path, START, moment("attempt_ended", "09:00:00"), moment("attempt_started", "10:00:00"))
+    assert error == (
         "line 2 has `at` 2026-07-01T09:00:00Z: attempt 1 of run 'r' ends before it starts at "
         "2026-07-01T10:00:00Z; fix the times."
     )
 
 
 def test_a_run_that_ends_before_it_starts(tmp_path: Path) -> None:
-    said = refusal(tmp_path, moment("run_ended", "09:00:00"), START)
-    assert said.startswith("line 1 has `at` 2026-07-01T09:00:00Z: run 'r' ends before it starts")
+    error = refusal(tmp_path, moment("run_ended", "09:00:00"), START)
+    assert error.startswith("line 1 has `at` 2026-07-01T09:00:00Z: run 'r' ends before it starts")
 
 
 def test_a_resource_that_leaves_before_it_joins(tmp_path: Path) -> None:
-    said = refusal(
+    error = refusal(
         tmp_path,
         START,
         moment("resource_joined", "11:00:00", resource="i-1"),
         moment("resource_left", "10:30:00", resource="i-1"),
         moment("resource_left", "12:00:00", resource="i-1"),
     )
-    assert said == (
+    assert error == (
         "line 3 has `at` 2026-07-01T10:30:00Z: resource_left of 'i-1' in attempt 1 of run 'r' comes before its "
         "start at 2026-07-01T11:00:00Z; fix the times."
     )

@@ -54,11 +54,11 @@ def test_a_job_that_was_tried_twice_is_joined_by_its_nodes(tmp_path: Path) -> No
         node("n2", "i-02", "trn1.32xlarge"),
     ]
     (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
-    told = read_runs(source("kubernetes", tmp_path))
-    assert rows(told, "run", "run_id", "status", "started_at", "ended_at") == [
+    records = read_runs(source("kubernetes", tmp_path))
+    assert rows(records, "run", "run_id", "status", "started_at", "ended_at") == [
         ("ft-1", "completed", at("2026-07-01T10:00:00"), at("2026-07-01T12:00:00"))
     ]
-    assert rows(told, "resource", "attempt_no", "resource_id", "instance_type", "accelerators_used", "evidence") == [
+    assert rows(records, "resource", "attempt_no", "resource_id", "instance_type", "accelerators_used", "evidence") == [
         (1, "i-01", "p4d.24xlarge", 4, "api"),
         (2, "i-02", "trn1.32xlarge", 16, "api"),
     ]
@@ -73,8 +73,8 @@ def test_pods_side_by_side_on_a_node_hold_it_together(tmp_path: Path) -> None:
         node("n1", "i-01", "p5.48xlarge"),
     ]
     (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
-    told = read_runs(source("kubernetes", tmp_path))
-    assert sorted(rows(told, "resource", "resource_id", "joined_at", "left_at", "accelerators_used")) == [
+    records = read_runs(source("kubernetes", tmp_path))
+    assert sorted(rows(records, "resource", "resource_id", "joined_at", "left_at", "accelerators_used")) == [
         ("i-01", at("2026-07-01T10:00:00"), at("2026-07-01T11:00:00"), 8),
         ("i-01", at("2026-07-01T11:00:00"), at("2026-07-01T12:00:00"), 4),
     ]
@@ -91,9 +91,9 @@ def test_a_claim_leads_to_what_is_billed_for_as_long_as_a_pod_has_it(tmp_path: P
         spec = {"csi": {"driver": "x.csi.aws.com", "volumeHandle": handle}}
         return {"kind": "PersistentVolume", "metadata": {"name": name, "uid": name}, "spec": spec}
 
-    def mounts(told: dict[str, Any], *claims: str) -> dict[str, Any]:
-        told["spec"]["volumes"] = [{"persistentVolumeClaim": {"claimName": name}} for name in claims]
-        return told
+    def mounts(records: dict[str, Any], *claims: str) -> dict[str, Any]:
+        records["spec"]["volumes"] = [{"persistentVolumeClaim": {"claimName": name}} for name in claims]
+        return records
 
     items = [
         mounts(pod("a", "n1", "2026-07-01T10:00:00Z", "2026-07-01T11:00:00Z", {}), "data", "scratch", "lost"),
@@ -105,24 +105,24 @@ def test_a_claim_leads_to_what_is_billed_for_as_long_as_a_pod_has_it(tmp_path: P
         volume("pv-2", "vol-0abc"),
     ]
     (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
-    told = read_runs(source("kubernetes", tmp_path))
-    stays = rows(told, "resource", "resource_id", "joined_at", "left_at", "evidence")
+    records = read_runs(source("kubernetes", tmp_path))
+    stays = rows(records, "resource", "resource_id", "joined_at", "left_at", "evidence")
     assert [stay for stay in stays if not stay[0].startswith("i-")] == [
         ("fs-0abc", at("2026-07-01T10:00:00"), at("2026-07-01T12:00:00"), "api"),
         ("vol-0abc", at("2026-07-01T10:00:00"), at("2026-07-01T11:00:00"), "api"),
     ]
-    assert told.warnings == [
+    assert records.warnings == [
         "Run ft-1: claim lost and its volume are in no snapshot; its cost is not found. Take "
         "snapshots of claims and volumes too."
     ]
 
 
-def test_a_running_pod_is_open_and_a_lost_node_is_told(tmp_path: Path) -> None:
+def test_a_running_pod_is_open_and_a_lost_node_is_reported(tmp_path: Path) -> None:
     items = [pod("a", "gone", "2026-07-01T10:00:00Z", None, {})]
     (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "PodList", "items": items}))
-    told = read_runs(source("kubernetes", tmp_path))
-    assert rows(told, "resource", "resource_id", "left_at", "accelerators_used") == [("gone", None, None)]
-    assert told.warnings == [
+    records = read_runs(source("kubernetes", tmp_path))
+    assert rows(records, "resource", "resource_id", "left_at", "accelerators_used") == [("gone", None, None)]
+    assert records.warnings == [
         "Run ft-1: node gone is in no snapshot with a providerID; its cost is not found. Take "
         "snapshots of nodes while they run."
     ]

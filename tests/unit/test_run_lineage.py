@@ -25,19 +25,19 @@ def test_every_run_is_its_own_ancestor() -> None:
     assert found.rows() == [("a", "a", 0)]
 
 
-def test_a_checkpoint_says_more_than_a_parent() -> None:
+def test_a_checkpoint_is_better_evidence_than_a_parent() -> None:
     runs = [{"run_id": "a"}, {"run_id": "b", "parent_run_id": "x", "base_checkpoint_id": "s3://b/a/1"}]
     assert ancestors(runs, [{"run_id": "a", "checkpoint_id": "1", "uri": "s3://b/a/1"}])["b"] == [("b", "a", 1)]
 
 
-def test_a_name_that_two_runs_gave_a_checkpoint_says_neither() -> None:
+def test_a_name_that_two_runs_gave_a_checkpoint_names_neither() -> None:
     runs = [{"run_id": "c", "base_checkpoint_id": "step-100"}]
     saves = [{"run_id": run, "checkpoint_id": "step-100"} for run in ("a", "b")]
     assert ancestors(runs, saves)["c"] == []
 
 
 def test_runs_that_claim_each_other_end_the_walk() -> None:
-    """Of a ring of three each has the other two behind it; one that claims itself has nobody."""
+    """Of a ring of three each has the other two behind it; one that claims itself has no one."""
     ring = [
         {"run_id": run, "parent_run_id": parent} for run, parent in (("a", "b"), ("b", "c"), ("c", "a"), ("d", "d"))
     ]

@@ -1,4 +1,4 @@
-"""Two sources that tell of one run: brought together where it was said, kept apart where not, and charged once."""
+"""Two sources that record one run: brought together where it was declared, kept apart where not, and charged once."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from pipelines.ingest.runs.records import RunRecords
 from pipelines.ingest.runs.tracker import read_all
 
 
-def rows(told: RunRecords, table: str, *columns: str) -> list[tuple]:
-    return sorted(told.tables[f"tracker_{table}"].select(columns).rows(), key=str)
+def rows(records: RunRecords, table: str, *columns: str) -> list[tuple]:
+    return sorted(records.tables[f"tracker_{table}"].select(columns).rows(), key=str)
 
 
-def stays(told: RunRecords) -> list[tuple]:
-    found = rows(told, "resource", "run_id", "resource_id", "attempt_no", "joined_at", "left_at", "source_name")
+def stays(records: RunRecords) -> list[tuple]:
+    found = rows(records, "resource", "run_id", "resource_id", "attempt_no", "joined_at", "left_at", "source_name")
     return [(run, node, no, f"{a:%H:%M}", f"{b:%H:%M}", by) for run, node, no, a, b, by in found]
 
 
 def test_a_declared_run_is_one_and_its_node_is_charged_once(tmp_path: Path) -> None:
-    """Who ran there says when i-01 was held; i-02 nobody else names; the model is the nearer one's word."""
-    told = read_all([wandb(tmp_path / "w", **{"trainledger.run_id": "r1"}), events(tmp_path / "e")])
-    facts = rows(told, "run", "run_id", "model", "dataset", "status", "source_name", "source_system")
+    """The source on the machine records when i-01 was held; no other names i-02; the nearer source names the model."""
+    records = read_all([wandb(tmp_path / "w", **{"trainledger.run_id": "r1"}), events(tmp_path / "e")])
+    facts = rows(records, "run", "run_id", "model", "dataset", "status", "source_name", "source_system")
     assert facts == [("r1", "llama", "corp", "completed", "jobs", "events")]
-    assert [row[0] for row in rows(told, "attempt", "attempt_no")] == [1, 2]
-    assert stays(told) == [
+    assert [row[0] for row in rows(records, "attempt", "attempt_no")] == [1, 2]
+    assert stays(records) == [
         ("r1", "i-01", 1, "10:00", "11:00", "jobs"),
         ("r1", "i-01", 2, "12:00", "13:00", "jobs"),
         ("r1", "i-02", 1, "09:59", "13:01", "wandb"),
     ]
     # The score of 12:30 was made in the second attempt, which W&B knows nothing of.
-    assert rows(told, "evaluation", "attempt_no", "metric", "value") == [(2, "val_loss", 2.0)]
-    assert told.warnings == [
+    assert rows(records, "evaluation", "attempt_no", "metric", "value") == [(2, "val_loss", 2.0)]
+    assert records.warnings == [
         "Run 'r1' held i-01 for 7200 s by jobs and 10920 s by wandb; jobs counts. Correct the "
         "other, or remove the node from it."
     ]
@@ -50,10 +50,10 @@ def test_a_machine_of_a_kind_is_the_one_that_another_source_names(tmp_path: Path
     alone = read_all([wandb(tmp_path / "a", **kind)])
     assert rows(alone, "resource", "resource_id", "evidence") == [("any p5.48xlarge", "type_match")]
     for declared in ({"trainledger.run_id": "r1"}, {}):
-        told = read_all(
+        records = read_all(
             [wandb(tmp_path / f"w{len(declared)}", **kind, **declared), events(tmp_path / f"e{len(declared)}")]
         )
-        assert {row[0] for row in rows(told, "resource", "resource_id")} == {"i-01"}
+        assert {row[0] for row in rows(records, "resource", "resource_id")} == {"i-01"}
 
 
 def test_order_of_the_sources_changes_nothing(tmp_path: Path) -> None:
@@ -63,28 +63,28 @@ def test_order_of_the_sources_changes_nothing(tmp_path: Path) -> None:
         assert sorted(frame.rows(), key=str) == sorted(there.tables[table].rows(), key=str)
 
 
-def test_one_name_that_nobody_declared_is_two_runs_and_told(tmp_path: Path) -> None:
-    told = read_all([events(tmp_path / "e"), wandb(tmp_path / "w")])
-    assert rows(told, "run", "run_id", "source_name") == [("r1", "jobs"), ("r1@wandb", "wandb")]
-    assert {row[0] for row in rows(told, "evaluation", "run_id")} == {"r1@wandb"}
+def test_one_undeclared_name_is_two_runs_and_reported(tmp_path: Path) -> None:
+    records = read_all([events(tmp_path / "e"), wandb(tmp_path / "w")])
+    assert rows(records, "run", "run_id", "source_name") == [("r1", "jobs"), ("r1@wandb", "wandb")]
+    assert {row[0] for row in rows(records, "evaluation", "run_id")} == {"r1@wandb"}
     # Of i-01 it keeps what the other does not hold: before 10, 11 to 12 and after 13.
-    assert sorted(row[1:5] for row in stays(told) if row[0] == "r1@wandb") == [
+    assert sorted(row[1:5] for row in stays(records) if row[0] == "r1@wandb") == [
         ("i-01", 1, "09:59", "10:00"),
         ("i-01", 1, "11:00", "12:00"),
         ("i-01", 1, "13:00", "13:01"),
         ("i-02", 1, "09:59", "13:01"),
     ]
-    (warning,) = told.warnings
+    (warning,) = records.warnings
     assert warning.startswith("Run 'r1' is recorded by the [[runs]] sources jobs and wandb, and neither declares")
 
 
 def test_two_prefixes_of_events_with_one_name_are_two_runs(tmp_path: Path) -> None:
-    told = read_all([events(tmp_path / "a", "one"), events(tmp_path / "b", "two")])
-    assert rows(told, "run", "run_id", "source_name") == [("r1", "one"), ("r1@two", "two")]
+    records = read_all([events(tmp_path / "a", "one"), events(tmp_path / "b", "two")])
+    assert rows(records, "run", "run_id", "source_name") == [("r1", "one"), ("r1@two", "two")]
 
 
-def test_saves_found_in_a_folder_are_those_the_run_told_of(tmp_path: Path) -> None:
-    """Step 100 is told by both and is one save; step 200 only the listing knows."""
+def test_saves_found_in_a_folder_are_those_the_run_recorded(tmp_path: Path) -> None:
+    """Step 100 is recorded by both and is one save; step 200 only the listing knows."""
     for step in (100, 200):
         folder = tmp_path / "saves" / "r1" / f"step-{step}"
         folder.mkdir(parents=True)
@@ -92,11 +92,11 @@ def test_saves_found_in_a_folder_are_those_the_run_told_of(tmp_path: Path) -> No
         if step == 200:
             (folder / ".metadata").write_text("0")
     saves = RunSource(name="saves", kind="checkpoints", location=str(tmp_path / "saves"))
-    told = read_all([events(tmp_path / "e"), saves])
-    found = rows(told, "checkpoint", "step", "bytes", "is_complete", "source_name")
-    # The listing says that step 100 never got its marker, whatever the run believed.
+    records = read_all([events(tmp_path / "e"), saves])
+    found = rows(records, "checkpoint", "step", "bytes", "is_complete", "source_name")
+    # The listing shows that step 100 never got its marker, whatever the run believed.
     assert found == [(100, 10, False, "jobs"), (200, 11, True, "saves")]
-    assert rows(told, "run", "run_id", "source_name") == [("r1", "jobs")]
+    assert rows(records, "run", "run_id", "source_name") == [("r1", "jobs")]
 
 
 def test_what_a_precompile_saves_is_no_checkpoint(tmp_path: Path) -> None:
@@ -104,5 +104,5 @@ def test_what_a_precompile_saves_is_no_checkpoint(tmp_path: Path) -> None:
     for name in ("__0_0.distcp", ".metadata"):
         (tmp_path / "saves/r1/step-10" / name).write_text("0")
     saves = RunSource(name="saves", kind="checkpoints", location=str(tmp_path / "saves"))
-    told = read_all([events(tmp_path / "e", purpose="compile_only"), saves])
-    assert {row for row in rows(told, "checkpoint", "is_complete")} == {(False,)}
+    records = read_all([events(tmp_path / "e", purpose="compile_only"), saves])
+    assert {row for row in rows(records, "checkpoint", "is_complete")} == {(False,)}

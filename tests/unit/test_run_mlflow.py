@@ -71,7 +71,7 @@ def _wait(url: str, process: subprocess.Popen) -> None:
 
 
 @pytest.fixture(scope="module")
-def told(server: str) -> tuple[dict[str, str], RunRecords]:
+def story(server: str) -> tuple[dict[str, str], RunRecords]:
     script = ROOT / "tests" / "support" / "mlflow_story.py"
     done = subprocess.run(
         [BIN / "python", script, server], capture_output=True, text=True, timeout=120, env=ENVIRONMENT
@@ -81,8 +81,8 @@ def told(server: str) -> tuple[dict[str, str], RunRecords]:
     return ids, read_runs(source(server))
 
 
-def rows(told: tuple[dict[str, str], RunRecords], table: str, run: str, *columns: str) -> list[tuple]:
-    ids, records = told
+def rows(story: tuple[dict[str, str], RunRecords], table: str, run: str, *columns: str) -> list[tuple]:
+    ids, records = story
     return records.tables[f"tracker_{table}"].filter(pl.col("run_id") == ids[run]).select(columns).rows()
 
 
@@ -91,16 +91,16 @@ def at(clock: str) -> datetime:
 
 
 @needs_server
-def test_a_finished_run_says_what_it_was_where_it_ran_and_how_far_it_came(told) -> None:
-    run = rows(told, "run", "done", "model", "dataset", "seq_len", "global_batch_samples", "status", "experiment")
+def test_a_finished_run_records_what_it_was_where_it_ran_and_how_far_it_came(story) -> None:
+    run = rows(story, "run", "done", "model", "dataset", "seq_len", "global_batch_samples", "status", "experiment")
     assert run == [("llama", "corp", 4096, 256, "completed", "finetunes")]
-    stay = rows(told, "resource", "done", "resource_id", "account_id", "region_id", "joined_at", "left_at", "evidence")
+    stay = rows(story, "resource", "done", "resource_id", "account_id", "region_id", "joined_at", "left_at", "evidence")
     assert stay == [("i-01", "000033334444", "us-west-2", at("10:00:00"), at("12:05:00"), "imds")]
-    assert rows(told, "epoch", "done", "epoch_index", "completed_at", "step") == [
+    assert rows(story, "epoch", "done", "epoch_index", "completed_at", "step") == [
         (1, at("11:00:00"), 200),
         (2, at("12:00:00"), 400),
     ]
-    assert sorted(rows(told, "evaluation", "done", "step", "metric", "value")) == [
+    assert sorted(rows(story, "evaluation", "done", "step", "metric", "value")) == [
         (100, "eval_loss", 3.0),
         (200, "eval_loss", 2.5),
         (400, "eval_loss", 2.0),
@@ -108,42 +108,42 @@ def test_a_finished_run_says_what_it_was_where_it_ran_and_how_far_it_came(told) 
 
 
 @needs_server
-def test_a_resumed_run_is_two_attempts_and_the_gap_is_nobodys(told) -> None:
+def test_a_resumed_run_is_two_attempts_and_the_gap_is_unattributed(story) -> None:
     """MLflow shows 10:00 to 13:25; the steps go back at 13:00 and nothing is heard from 10:20 on."""
-    assert rows(told, "attempt", "resumed", "attempt_no", "started_at", "ended_at", "end_reason") == [
+    assert rows(story, "attempt", "resumed", "attempt_no", "started_at", "ended_at", "end_reason") == [
         (1, at("10:00:00"), at("10:20:00"), "unknown"),
         (2, at("13:00:00"), at("13:25:00"), "completed"),
     ]
-    assert len(rows(told, "resource", "resumed", "joined_at")) == 2
+    assert len(rows(story, "resource", "resumed", "joined_at")) == 2
 
 
 @needs_server
-def test_a_deleted_run_still_cost_money(told) -> None:
-    assert rows(told, "run", "deleted", "status", "started_at", "ended_at") == [
+def test_a_deleted_run_still_cost_money(story) -> None:
+    assert rows(story, "run", "deleted", "status", "started_at", "ended_at") == [
         ("failed", at("09:00:00"), at("09:30:00"))
     ]
 
 
 @needs_server
-def test_a_killed_run_has_no_end_and_is_last_seen_at_its_last_metric(told) -> None:
-    assert rows(told, "run", "killed", "status", "ended_at", "last_seen_at") == [(None, None, at("10:40:00"))]
-    assert any(told[0]["killed"] in warning and "never ended" in warning for warning in told[1].warnings)
+def test_a_killed_run_has_no_end_and_is_last_seen_at_its_last_metric(story) -> None:
+    assert rows(story, "run", "killed", "status", "ended_at", "last_seen_at") == [(None, None, at("10:40:00"))]
+    assert any(story[0]["killed"] in warning and "never ended" in warning for warning in story[1].warnings)
 
 
 @needs_server
-def test_a_nested_run_names_its_parent(told) -> None:
-    assert rows(told, "run", "child", "parent_run_id") == [(told[0]["parent"],)]
-    assert rows(told, "run", "parent", "parent_run_id") == [(None,)]
+def test_a_nested_run_names_its_parent(story) -> None:
+    assert rows(story, "run", "child", "parent_run_id") == [(story[0]["parent"],)]
+    assert rows(story, "run", "parent", "parent_run_id") == [(None,)]
 
 
 @needs_server
-def test_a_long_history_is_read_to_its_last_page(told) -> None:
+def test_a_long_history_is_read_to_its_last_page(story) -> None:
     """30,000 points are more than one page; the last is 29.999 s after eight."""
-    assert rows(told, "run", "many", "last_seen_at") == [(datetime.fromisoformat("2026-07-01T08:00:29.999"),)]
+    assert rows(story, "run", "many", "last_seen_at") == [(datetime.fromisoformat("2026-07-01T08:00:29.999"),)]
 
 
 @needs_server
-def test_what_does_not_change_keeps_its_fingerprint(told, server: str) -> None:
+def test_what_does_not_change_keeps_its_fingerprint(story, server: str) -> None:
     assert runs_fingerprint(source(server)) == runs_fingerprint(source(server))
 
 
@@ -167,11 +167,11 @@ def test_a_folder_is_read_by_mlflow_itself_and_left_as_it_is(shared_data: Path, 
 
 
 @needs_server
-def test_a_file_is_read_as_its_server_is(told, server_home: Path, monkeypatch) -> None:
+def test_a_file_is_read_as_its_server_is(story, server_home: Path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "")
     records = read_runs(source(str(server_home / "m.db")))
-    for table, rows_of_server in told[1].tables.items():
+    for table, rows_of_server in story[1].tables.items():
         assert records.tables[table].drop("source_name").equals(rows_of_server.drop("source_name")), table
 
 
@@ -199,17 +199,17 @@ def test_a_run_source_that_is_no_address_is_refused(server: str) -> None:
 
 
 class Answers(BaseHTTPRequestHandler):
-    """A server that answers as it is told, a list of (status, body, headers) by call; it stays at the last one."""
+    """A server that answers by script, a list of (status, body, headers) by call; it stays at the last one."""
 
     script: ClassVar[list[tuple[int, str] | tuple[int, str, dict[str, str]]]]
-    asked = 0
-    asked_at: ClassVar[list[float]]
+    request_count = 0
+    requested_at: ClassVar[list[float]]
     sleeps = 0.0
 
     def do_POST(self) -> None:
-        status, body, *more = self.script[min(type(self).asked, len(self.script) - 1)]
-        type(self).asked += 1
-        self.asked_at.append(time.monotonic())
+        status, body, *more = self.script[min(type(self).request_count, len(self.script) - 1)]
+        type(self).request_count += 1
+        self.requested_at.append(time.monotonic())
         self.rfile.read(int(self.headers["Content-Length"] or 0))
         time.sleep(self.sleeps)
         self.send_response(status)
@@ -227,7 +227,7 @@ class Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def trouble() -> Iterator[tuple[str, type[Answers]]]:
     class Own(Answers):
-        asked_at: ClassVar[list[float]] = []
+        requested_at: ClassVar[list[float]] = []
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Own) as server:
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -235,19 +235,19 @@ def trouble() -> Iterator[tuple[str, type[Answers]]]:
         server.shutdown()
 
 
-def test_a_busy_server_is_asked_again(trouble: tuple[str, type[Answers]]) -> None:
+def test_a_busy_server_is_retried(trouble: tuple[str, type[Answers]]) -> None:
     address, server = trouble
     server.script = [(429, "slow down"), (503, "not now"), (200, '{"experiments": []}')]
     assert read_runs(source(address)).tables["tracker_run"].is_empty()
-    assert server.asked == 3
+    assert server.request_count == 3
 
 
-def test_a_server_that_says_when_to_come_back_is_given_that_time(trouble: tuple[str, type[Answers]]) -> None:
+def test_a_server_that_states_when_to_come_back_is_given_that_time(trouble: tuple[str, type[Answers]]) -> None:
     """Retry-After: 2; without it the second try would come at once."""
     address, server = trouble
     server.script = [(429, "slow down", {"Retry-After": "2"}), (200, '{"experiments": []}')]
     assert read_runs(source(address)).tables["tracker_run"].is_empty()
-    assert server.asked_at[1] - server.asked_at[0] >= 2
+    assert server.requested_at[1] - server.requested_at[0] >= 2
 
 
 def test_a_server_that_stays_busy_is_unreachable(trouble: tuple[str, type[Answers]]) -> None:
@@ -257,16 +257,16 @@ def test_a_server_that_stays_busy_is_unreachable(trouble: tuple[str, type[Answer
         read_runs(source(address))
 
 
-def test_an_answer_that_breaks_off_is_asked_for_again(trouble: tuple[str, type[Answers]]) -> None:
+def test_an_answer_that_breaks_off_is_requested_again(trouble: tuple[str, type[Answers]]) -> None:
     """99 bytes were promised."""
     address, server = trouble
     half = (200, '{"experiments": [', {"Content-Length": "99"})
     server.script = [half, (200, '{"experiments": []}')]
     assert read_runs(source(address)).tables["tracker_run"].is_empty()
-    server.script, server.asked = [half], 0
+    server.script, server.request_count = [half], 0
     with pytest.raises(UnreachableError, match="answers half a page, again and again"):
         read_runs(source(address))
-    assert server.asked == 4
+    assert server.request_count == 4
 
 
 def test_a_server_that_hangs_is_unreachable(
@@ -277,11 +277,11 @@ def test_a_server_that_hangs_is_unreachable(
     server.script, server.sleeps = [(200, "{}")], 0.6
     with pytest.raises(UnreachableError, match="does not answer"):
         read_runs(source(address))
-    assert server.asked > 1
+    assert server.request_count > 1
 
 
 @pytest.mark.parametrize(
-    ("run", "said"),
+    ("run", "message"),
     [
         ('{"data": {}}', "the content of {address} lacks 'info'; check that it is of kind 'mlflow'."),
         (
@@ -301,13 +301,13 @@ def test_a_server_that_hangs_is_unreachable(
     ],
 )
 def test_whole_json_of_another_form_is_refused_by_the_name_of_its_source(
-    trouble: tuple[str, type[Answers]], run: str, said: str
+    trouble: tuple[str, type[Answers]], run: str, message: str
 ) -> None:
     address, server = trouble
     server.script = [(200, '{"experiments": [{"experiment_id": "1"}]}'), (200, f'{{"runs": [{run}]}}')]
     with pytest.raises(SourceError) as refused:
         read_runs(source(address))
-    assert str(refused.value) == "[[runs]] lab: " + said.format(address=address)
+    assert str(refused.value) == "[[runs]] lab: " + message.format(address=address)
 
 
 def test_half_a_page_is_refused_and_nothing_is_taken_of_it(trouble: tuple[str, type[Answers]]) -> None:
@@ -317,7 +317,7 @@ def test_half_a_page_is_refused_and_nothing_is_taken_of_it(trouble: tuple[str, t
         read_runs(source(address))
 
 
-def test_a_server_that_repeats_its_page_is_told(trouble: tuple[str, type[Answers]]) -> None:
+def test_a_server_that_repeats_its_page_is_reported(trouble: tuple[str, type[Answers]]) -> None:
     address, server = trouble
     server.script = [(200, '{"experiments": [{"experiment_id": "1"}], "next_page_token": "again"}')]
     with pytest.raises(SourceError, match="the same page again and again"):

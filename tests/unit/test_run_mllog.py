@@ -41,14 +41,14 @@ def test_an_mlperf_log_is_a_run_with_its_set_up_on_the_bill(tmp_path: Path) -> N
         "some other line",
     ]
     (tmp_path / "result_0.txt").write_text("\n".join(lines))
-    told = read_runs(source("mllog", tmp_path))
-    assert rows(told, "run", "run_id", "model", "target_metric", "target_direction", "status") == [
+    records = read_runs(source("mllog", tmp_path))
+    assert rows(records, "run", "run_id", "model", "target_metric", "target_direction", "status") == [
         ("result_0", "llama2_70b_lora", "eval_accuracy", "max", "completed")
     ]
     start = at("1970-01-01T00:00:00")
     seconds = [
         (phase, (began - start).total_seconds(), (ended - start).total_seconds())
-        for phase, began, ended in rows(told, "phase", "phase", "started_at", "ended_at")
+        for phase, began, ended in rows(records, "phase", "phase", "started_at", "ended_at")
     ]
     assert sorted(seconds, key=lambda phase: phase[1]) == [
         ("init", 0, 60),
@@ -57,16 +57,16 @@ def test_an_mlperf_log_is_a_run_with_its_set_up_on_the_bill(tmp_path: Path) -> N
         ("train", 170, 270),
         ("eval", 270, 280),
     ]
-    assert rows(told, "epoch", "epoch_index", "samples_seen") == [(1, 100), (2, 200)]
-    assert rows(told, "evaluation", "value") == [(0.90,), (0.93,)]
+    assert rows(records, "epoch", "epoch_index", "samples_seen") == [(1, 100), (2, 200)]
+    assert rows(records, "evaluation", "value") == [(0.90,), (0.93,)]
 
 
 def test_a_log_cut_short_is_a_run_without_end(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(mllog("run_start", 1000) + "\n" + mllog("run_stop", 2000)[:20])
-    told = read_runs(source("mllog", tmp_path))
-    assert rows(told, "run", "status", "ended_at") == [(None, None)]
-    assert any("the last line is cut short" in warning for warning in told.warnings)
-    assert any("has no run_stop" in warning for warning in told.warnings)
+    records = read_runs(source("mllog", tmp_path))
+    assert rows(records, "run", "status", "ended_at") == [(None, None)]
+    assert any("the last line is cut short" in warning for warning in records.warnings)
+    assert any("has no run_stop" in warning for warning in records.warnings)
 
 
 def test_a_broken_line_inside_a_log_is_refused_by_its_number(tmp_path: Path) -> None:
@@ -87,5 +87,5 @@ def test_gpt3_counts_tokens_where_others_count_epochs(tmp_path: Path) -> None:
     (tmp_path / "result_0.txt").write_text("\n".join([*lines, mllog("run_stop", 200_000, status="success")]))
     read = read_runs(source("mllog", tmp_path))
     assert read.tables["tracker_run"].select("epoch_unit", "epoch_unit_size").row(0) == ("token_block", 51_904_512)
-    told = read.tables["tracker_epoch"].select("epoch_index", "tokens_seen").rows()
-    assert told == [(1, 51_904_512), (2, 103_809_024)]
+    counted = read.tables["tracker_epoch"].select("epoch_index", "tokens_seen").rows()
+    assert counted == [(1, 51_904_512), (2, 103_809_024)]

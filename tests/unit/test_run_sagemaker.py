@@ -41,13 +41,13 @@ def job(**more: Any) -> dict[str, Any]:
 
 def test_an_interrupted_job_is_one_run_of_two_attempts(tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text(json.dumps(job()))
-    told = read_runs(source("sagemaker", tmp_path))
-    assert rows(told, "run", "run_id", "model", "seq_len", "status") == [("tune-7", "bart", 1024, "completed")]
-    assert rows(told, "attempt", "attempt_no", "started_at", "ended_at", "end_reason") == [
+    records = read_runs(source("sagemaker", tmp_path))
+    assert rows(records, "run", "run_id", "model", "seq_len", "status") == [("tune-7", "bart", 1024, "completed")]
+    assert rows(records, "attempt", "attempt_no", "started_at", "ended_at", "end_reason") == [
         (1, at("2026-07-01T10:00:00"), at("2026-07-01T11:00:00"), "spot_interruption"),
         (2, at("2026-07-01T11:30:00"), at("2026-07-01T13:00:00"), "completed"),
     ]
-    assert set(rows(told, "resource", "resource_id", "account_id", "region_id", "evidence")) == {
+    assert set(rows(records, "resource", "resource_id", "account_id", "region_id", "evidence")) == {
         (ARN, "000033334444", "us-west-2", "api")
     }
 

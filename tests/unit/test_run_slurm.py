@@ -41,12 +41,12 @@ def slurm(root: Path, text: str = SACCT, **more: str) -> RunRecords:
 
 
 def test_a_requeued_job_is_one_run_of_two_attempts(tmp_path: Path) -> None:
-    told = slurm(tmp_path)
-    assert rows(told, "run", "run_id", "status", "owner", "team", "experiment") == [
+    records = slurm(tmp_path)
+    assert rows(records, "run", "run_id", "status", "owner", "team", "experiment") == [
         ("lab-77", "completed", "ada", "nlp", "pretrain"),
         ("lab-79", None, "bob", "vision", "eval"),
     ]
-    assert rows(told, "attempt", "run_id", "attempt_no", "started_at", "ended_at", "end_reason") == [
+    assert rows(records, "attempt", "run_id", "attempt_no", "started_at", "ended_at", "end_reason") == [
         ("lab-77", 1, at("2026-07-01T10:00:00"), at("2026-07-01T12:00:00"), "preempted"),
         ("lab-77", 2, at("2026-07-01T12:10:00"), at("2026-07-01T15:00:00"), "completed"),
         ("lab-79", 1, at("2026-07-01T14:00:00"), None, None),
@@ -55,8 +55,8 @@ def test_a_requeued_job_is_one_run_of_two_attempts(tmp_path: Path) -> None:
 
 def test_a_node_name_taken_over_by_a_new_instance_is_two_stays(tmp_path: Path) -> None:
     """q1-dy-trn1-2 was i-02 until 13:00 and i-09 from 13:05; 32 chips of 2 nodes are 16 each."""
-    told = slurm(tmp_path)
-    stays = told.tables["tracker_resource"].filter(pl.col("run_id") == "lab-77")
+    records = slurm(tmp_path)
+    stays = records.tables["tracker_resource"].filter(pl.col("run_id") == "lab-77")
     columns = ("attempt_no", "resource_id", "joined_at", "left_at", "accelerators_used")
     assert sorted(stays.select(columns).rows()) == [
         (1, "i-01", at("2026-07-01T10:00:00"), at("2026-07-01T12:00:00"), 16),
@@ -65,12 +65,12 @@ def test_a_node_name_taken_over_by_a_new_instance_is_two_stays(tmp_path: Path) -
         (2, "i-03", at("2026-07-01T12:10:00"), at("2026-07-01T15:00:00"), 16),
         (2, "i-09", at("2026-07-01T13:05:00"), at("2026-07-01T15:00:00"), 16),
     ]
-    assert told.warnings == [
+    assert records.warnings == [
         "Run lab-79: no nodes.csv maps node gpu-1 to an instance; its cost is not found. Add the node."
     ]
 
 
-def test_a_prologs_log_says_which_instance_a_name_was(tmp_path: Path) -> None:
+def test_a_prologs_log_records_which_instance_a_name_was(tmp_path: Path) -> None:
     """12:10 to 15:00 on q1-dy-trn1-2 and -3: -2 was i-02 at 09:55 and i-09 at 13:05; a cut line is left out."""
     slurm(tmp_path)
     (tmp_path / "nodes.csv").unlink()
@@ -83,9 +83,9 @@ def test_a_prologs_log_says_which_instance_a_name_was(tmp_path: Path) -> None:
     )
     lines = [f"2026-07-01T{clock}:00Z q1-dy-trn1-{n} {instance} trn1.32xlarge" for clock, n, instance in clocks]
     (tmp_path / "nodes.log").write_text("\n".join([*lines, "17829"]))
-    told = read_runs(source("slurm", tmp_path)).tables["tracker_resource"].filter(pl.col("attempt_no") == 2)
+    stays = read_runs(source("slurm", tmp_path)).tables["tracker_resource"].filter(pl.col("attempt_no") == 2)
     columns = ("resource_id", "joined_at", "left_at", "evidence")
-    assert sorted(told.select(columns).rows()) == [
+    assert sorted(stays.select(columns).rows()) == [
         ("i-02", at("2026-07-01T12:10:00"), at("2026-07-01T13:05:00"), "nodemap"),
         ("i-03", at("2026-07-01T12:10:00"), at("2026-07-01T15:00:00"), "nodemap"),
         ("i-09", at("2026-07-01T13:05:00"), at("2026-07-01T15:00:00"), "nodemap"),
@@ -95,20 +95,20 @@ def test_a_prologs_log_says_which_instance_a_name_was(tmp_path: Path) -> None:
         read_runs(source("slurm", tmp_path))
 
 
-def test_a_job_may_say_whose_run_it_is(tmp_path: Path) -> None:
+def test_a_job_may_name_its_run(tmp_path: Path) -> None:
     comment = SACCT.replace("AllocTRES\n", "AllocTRES|Comment\n").replace(
         "node=2\n", "node=2|trainledger.run_id=llama\n"
     )
     lines = [line if line.count("|") == 11 else f"{line}|" for line in comment.splitlines()]
-    told = slurm(tmp_path, "\n".join(lines))
-    assert rows(told, "run", "run_id") == [("lab-79",), ("llama",)]
-    assert told.declared == {"llama"}
+    records = slurm(tmp_path, "\n".join(lines))
+    assert rows(records, "run", "run_id") == [("lab-79",), ("llama",)]
+    assert records.declared == {"llama"}
 
 
 def test_slurm_times_are_the_clusters(tmp_path: Path) -> None:
     """10:00 in Oslo in July is 08:00 UTC."""
-    told = slurm(tmp_path, timezone="Europe/Oslo")
-    assert rows(told, "run", "started_at")[0] == (at("2026-07-01T08:00:00"),)
+    records = slurm(tmp_path, timezone="Europe/Oslo")
+    assert rows(records, "run", "started_at")[0] == (at("2026-07-01T08:00:00"),)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def test_nodes_are_counted_before_they_are_named(text: str, count: str) -> None:
 
 def test_a_job_has_no_more_nodes_than_its_record_counts(tmp_path: Path) -> None:
     """Three are listed where NNodes is 2: which two they were is unknown. The first attempt keeps its own."""
-    told = slurm(tmp_path, SACCT.replace("[2-3]", "[1-3]"))
-    assert rows(told, "resource", "run_id", "attempt_no") == [("lab-77", 1), ("lab-77", 1), ("lab-79", 1)]
-    assert told.warnings[0] == (
+    records = slurm(tmp_path, SACCT.replace("[2-3]", "[1-3]"))
+    assert rows(records, "resource", "run_id", "attempt_no") == [("lab-77", 1), ("lab-77", 1), ("lab-79", 1)]
+    assert records.warnings[0] == (
         "Run lab-77: NodeList 'q1-dy-trn1-[1-3]' names 3 nodes where the job has at most 2; its nodes are unknown and "
         "its cost is not found. Export the job with sacct again."
     )

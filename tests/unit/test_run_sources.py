@@ -16,6 +16,6 @@ Rows = list[dict[str, Any]]
 
 @pytest.mark.parametrize("kind", ["kubernetes", "lightning", "mllog", "sagemaker", "slurm", "trainer_state", "wandb"])
 def test_an_empty_folder_records_no_run_and_keeps_its_state(kind: str, tmp_path: Path) -> None:
-    told = read_runs(source(kind, tmp_path))
-    assert all(isinstance(table, pl.DataFrame) and table.is_empty() for table in told.tables.values())
+    records = read_runs(source(kind, tmp_path))
+    assert all(isinstance(table, pl.DataFrame) and table.is_empty() for table in records.tables.values())
     assert runs_fingerprint(source(kind, tmp_path)) == runs_fingerprint(source(kind, tmp_path))

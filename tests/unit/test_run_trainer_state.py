@@ -29,7 +29,7 @@ def trainer_state(step: int, epoch: float, **more: Any) -> str:
     return json.dumps({"global_step": step, "epoch": epoch, "max_steps": 200, "log_history": [], **more})
 
 
-def test_trainer_states_date_what_they_tell_by_when_they_were_written(tmp_path: Path) -> None:
+def test_trainer_states_date_what_they_record_by_when_they_were_written(tmp_path: Path) -> None:
     log = [{"eval_loss": 2.1, "eval_runtime": 9.0, "epoch": 1.0, "step": 100}]
     for step, epoch, hour in ((100, 1.0, "10"), (200, 2.0, "12")):
         folder = f"out/checkpoint-{step}"
@@ -38,20 +38,20 @@ def test_trainer_states_date_what_they_tell_by_when_they_were_written(tmp_path: 
         state = trainer_state(step, epoch, log_history=log, num_input_tokens_seen=step * 1000)
         put(tmp_path, f"{folder}/trainer_state.json", state, f"2026-07-01T{hour}:01:00")
     put(tmp_path, "out/checkpoint-150/trainer_state.json", trainer_state(150, 1.5), "2026-07-01T11:00:00")
-    told = read_runs(source("trainer_state", tmp_path))
-    assert rows(told, "run", "run_id", "status", "ended_at") == [("out", "completed", at("2026-07-01T12:01:00"))]
-    assert rows(told, "epoch", "epoch_index", "completed_at", "tokens_seen") == [
+    records = read_runs(source("trainer_state", tmp_path))
+    assert rows(records, "run", "run_id", "status", "ended_at") == [("out", "completed", at("2026-07-01T12:01:00"))]
+    assert rows(records, "epoch", "epoch_index", "completed_at", "tokens_seen") == [
         (1, at("2026-07-01T10:01:00"), 100_000),
         (2, at("2026-07-01T12:01:00"), 200_000),
     ]
     # The one without weights is no save, and a speed is no score.
-    saves = rows(told, "checkpoint", "step", "is_complete", "is_resumable", "durable_at")
+    saves = rows(records, "checkpoint", "step", "is_complete", "is_resumable", "durable_at")
     assert sorted(saves) == [
         (100, True, True, at("2026-07-01T10:01:00")),
         (150, False, False, at("2026-07-01T11:00:00")),
         (200, True, True, at("2026-07-01T12:01:00")),
     ]
-    assert rows(told, "evaluation", "metric", "value", "step", "evaluated_at") == [
+    assert rows(records, "evaluation", "metric", "value", "step", "evaluated_at") == [
         ("eval_loss", 2.1, 100, at("2026-07-01T10:01:00"))
     ]
 
@@ -66,10 +66,10 @@ def test_lightning_counts_from_nought_and_we_from_one(tmp_path: Path) -> None:
     """Columns may stand in any order; the checkpoint of epoch 0 dates it, the file the rest."""
     put(tmp_path, "version_3/metrics.csv", "val_loss,step,epoch\n,24,0\n2.5,49,1\n", "2026-07-01T12:00:00")
     put(tmp_path, "version_3/checkpoints/epoch=0-step=24.ckpt", "w" * 7, "2026-07-01T11:00:00")
-    told = read_runs(source("lightning", tmp_path))
-    assert rows(told, "epoch", "epoch_index", "step", "completed_at") == [
+    records = read_runs(source("lightning", tmp_path))
+    assert rows(records, "epoch", "epoch_index", "step", "completed_at") == [
         (1, 24, at("2026-07-01T11:00:00")),
         (2, 49, at("2026-07-01T12:00:00")),
     ]
-    assert rows(told, "checkpoint", "step", "bytes") == [(24, 7)]
-    assert rows(told, "evaluation", "metric", "value") == [("val_loss", 2.5)]
+    assert rows(records, "checkpoint", "step", "bytes") == [(24, 7)]
+    assert rows(records, "evaluation", "metric", "value") == [("val_loss", 2.5)]

@@ -43,17 +43,17 @@ def test_a_resumed_wandb_run_is_two_attempts_with_a_gap(tmp_path: Path) -> None:
     ]
     config = {"model": "llama", "seq_len": 4096, "aws.resource_ids": "i-01, i-02", "target_metric": "val_loss"}
     (tmp_path / "export.jsonl").write_text(wandb_run("w1", "crashed", points, config=config) + "\n")
-    told = read_runs(source("wandb", tmp_path))
-    assert rows(told, "run", "status", "model", "seq_len", "ended_at") == [
+    records = read_runs(source("wandb", tmp_path))
+    assert rows(records, "run", "status", "model", "seq_len", "ended_at") == [
         ("failed", "llama", 4096, at("2026-07-01T14:00:00"))
     ]
-    assert rows(told, "attempt", "attempt_no", "started_at", "ended_at") == [
+    assert rows(records, "attempt", "attempt_no", "started_at", "ended_at") == [
         (1, at("2026-07-01T10:00:00"), at("2026-07-01T10:20:00")),
         (2, at("2026-07-01T13:00:00"), at("2026-07-01T14:00:00")),
     ]
-    assert sorted(set(rows(told, "resource", "resource_id", "evidence"))) == [("i-01", "imds"), ("i-02", "imds")]
-    assert rows(told, "evaluation", "attempt_no", "metric", "value") == [(2, "val_loss", 2.2)]
-    assert told.warnings == [
+    assert sorted(set(rows(records, "resource", "resource_id", "evidence"))) == [("i-01", "imds"), ("i-02", "imds")]
+    assert rows(records, "evaluation", "attempt_no", "metric", "value") == [(2, "val_loss", 2.2)]
+    assert records.warnings == [
         "Run w1: a target needs target_metric, target_value, target_direction together; it is "
         "ignored. Log the missing ones."
     ]

@@ -1,4 +1,4 @@
-"""Avoided cost: what stops a publication, and what a bill in another currency can say."""
+"""Avoided cost: what stops a publication, and what a bill in another currency can show."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_another_currency_has_no_baseline(tmp_path: Path) -> None:
     config = write_config(tmp_path, billing=export, runs=runs)
     seal = hashlib.sha256(baseline.encode()).hexdigest()
     config.write_text(f'{config.read_text()}\n[[decisions.baselines]]\nfile = "b.toml"\nsha256 = "{seal}"\n')
-    asked = "billing_currency, run_count, actual_cost_usd, avoided_cost_usd, cash_avoided_cost_usd, missing_evidence"
-    (row,) = ask(lazy_warehouse(config), f"select {asked} from mart_savings_monthly").rows()
+    columns = "billing_currency, run_count, actual_cost_usd, avoided_cost_usd, cash_avoided_cost_usd, missing_evidence"
+    (row,) = ask(lazy_warehouse(config), f"select {columns} from mart_savings_monthly").rows()
     assert row[:5] == ("EUR", 1, Decimal(20), None, None)
     assert "the bill is not in USD" in row[5]

@@ -1,4 +1,4 @@
-"""No secret stands in anything the product writes or says: pages, packs, exports, logs, Dagster's records."""
+"""No secret stands in anything the product writes or prints: pages, packs, exports, logs, Dagster's records."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ BASIC = base64.b64encode(f"finops:{TRACKER_TOKEN}".encode()).decode()
 
 
 class Tracker(BaseHTTPRequestHandler):
-    """An MLflow server without a run that wants a token; broken once it is told to be."""
+    """An MLflow server without a run that wants a token; broken once it is set to be."""
 
     broken: ClassVar[bool] = False
-    asked: ClassVar[int] = 0
+    request_count: ClassVar[int] = 0
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"] or 0))
         is_right = self.headers["Authorization"] == f"Basic {BASIC}"
-        type(self).asked += is_right
+        type(self).request_count += is_right
         self.send_response(404 if self.broken else 200 if is_right else 401)
         self.end_headers()
         self.wfile.write(b'{"experiments": []}')
@@ -56,7 +56,7 @@ class Tracker(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def tracker() -> Iterator[str]:
-    Tracker.broken, Tracker.asked = False, 0
+    Tracker.broken, Tracker.request_count = False, 0
     with ThreadingHTTPServer(("127.0.0.1", 0), Tracker) as server:
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://finops:{TRACKER_TOKEN}@127.0.0.1:{server.server_port}"
@@ -104,7 +104,7 @@ def assert_no_secret_below(folder: Path) -> None:
             assert_no_secret(file.read_bytes(), file)
 
 
-def told_by_dagster(instance: dg.DagsterInstance) -> Iterator[str]:
+def texts_of_dagster(instance: dg.DagsterInstance) -> Iterator[str]:
     """Everything Dagster keeps of its runs: events, metadata, tags, configuration, errors with their causes."""
     for run in instance.get_runs():
         yield f"{run.tags} {run.run_config}"
@@ -143,11 +143,11 @@ def test_no_secret_is_written_or_printed(
                 ("doctor",),
             ]
             for words in commands:
-                said = run_command(capsys, *words, "--config", str(config))
-                assert said.code == 0 or words == ("doctor",), said.err
-                assert_no_secret(said.out + said.err, words)
-            # Every secret was used, so every one could have been told.
-            assert webhook.posts and mailbox.mails and Tracker.asked
+                result = run_command(capsys, *words, "--config", str(config))
+                assert result.code == 0 or words == ("doctor",), result.err
+                assert_no_secret(result.out + result.err, words)
+            # Every secret was used, so every one could have been shown.
+            assert webhook.posts and mailbox.mails and Tracker.request_count
             # What goes wrong quotes what it went wrong with.
             Tracker.broken = True
             assert not refresh(config, instance)
@@ -158,8 +158,8 @@ def test_no_secret_is_written_or_printed(
             with dg.build_sensor_context(instance=instance) as context, pytest.raises(Exception) as refused:
                 notify_sensor(None).evaluate_tick(context)
             assert_no_secret(f"{refused.value!r} {refused.value}", "sensor")
-        for told in told_by_dagster(instance):
-            assert_no_secret(told, "Dagster")
+        for text in texts_of_dagster(instance):
+            assert_no_secret(text, "Dagster")
     assert_no_secret(caplog.text, "log")
     assert_no_secret_below(out)
     assert_no_secret_below(config.parent / "warehouse")
@@ -173,7 +173,7 @@ def test_no_secret_is_written_or_printed(
 
 
 @pytest.mark.parametrize(
-    ("uri", "told"),
+    ("uri", "expected"),
     [
         ("https://u:p@mlflow.acme.dev/x?token=t#f", "https://mlflow.acme.dev/x"),
         ("s3://bucket/prefix", "s3://bucket/prefix"),
@@ -181,5 +181,5 @@ def test_no_secret_is_written_or_printed(
         (None, None),
     ],
 )
-def test_an_address_is_told_without_what_opens_it(uri: Any, told: Any) -> None:
-    assert redacted(uri) == told
+def test_an_address_is_shown_without_what_opens_it(uri: Any, expected: Any) -> None:
+    assert redacted(uri) == expected

@@ -462,7 +462,7 @@ def test_cloudwatch_is_queried_by_model_and_hour(s3_endpoint: str) -> None:
     rows = found.tables[TRAFFIC].select("started_at", "account_id", "model", *COUNTS).rows()
     assert rows == [(since.replace(tzinfo=None), "123456789012", "amazon.nova-lite-v1:0", 2, 42, 0, 0)]
     assert serving_fingerprint(source) == serving_fingerprint(source)
-    # What a build asked for its plan is not asked again.
+    # What a build read for its plan is not read again.
     answered: dict[str, Any] = {}
     serving_fingerprint(source, answered)
     client.put_metric_data(Namespace="AWS/Bedrock", MetricData=[datum | {"Value": 5}])

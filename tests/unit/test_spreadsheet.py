@@ -96,16 +96,16 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_every_csv_printed_has_formulas_as_text(config: Path, words: list[str], name: str) -> None:
-    told = CliRunner().invoke(app, [*words, "--config", str(config)])
-    assert told.exit_code == 0, told.output
-    assert f"'{name}" in told.output
-    assert_no_formula(told.output)
+    result = CliRunner().invoke(app, [*words, "--config", str(config)])
+    assert result.exit_code == 0, result.output
+    assert f"'{name}" in result.output
+    assert_no_formula(result.output)
 
 
 def test_every_csv_of_a_pack_has_formulas_as_text(config: Path, tmp_path: Path) -> None:
-    asked = ["report", "--out", str(tmp_path / "page.html"), "--pack", str(tmp_path / "pack.zip")]
-    told = CliRunner().invoke(app, [*asked, "--config", str(config)])
-    assert told.exit_code == 0, told.output
+    command = ["report", "--out", str(tmp_path / "page.html"), "--pack", str(tmp_path / "pack.zip")]
+    result = CliRunner().invoke(app, [*command, "--config", str(config)])
+    assert result.exit_code == 0, result.output
     with zipfile.ZipFile(tmp_path / "pack.zip") as pack:
         # models/reference are our own lists, as they were typed.
         written = {
@@ -120,8 +120,8 @@ def test_every_csv_of_a_pack_has_formulas_as_text(config: Path, tmp_path: Path) 
 
 
 def test_the_csv_of_focus_has_formulas_as_text_and_its_parquet_the_text_itself(config: Path, tmp_path: Path) -> None:
-    told = CliRunner().invoke(app, ["export", "focus", "--out", str(tmp_path), "--config", str(config)])
-    assert told.exit_code == 0, told.output
+    result = CliRunner().invoke(app, ["export", "focus", "--out", str(tmp_path), "--config", str(config)])
+    assert result.exit_code == 0, result.output
     folder = tmp_path / "focus-1.2" / "billing_period=2026-07"
     text = (folder / "cost_and_usage.csv").read_text()
     assert f",'{MACHINE}," in text

@@ -58,7 +58,7 @@ def test_a_listing_is_sorted_deep_and_by_prefix(store: Store) -> None:
     assert store.list("none/") == []
 
 
-def test_an_object_tells_its_size_time_and_change(store: Store) -> None:
+def test_an_object_has_its_size_time_and_change(store: Store) -> None:
     store.write("a", b"one")
     (before,) = store.list()
     assert before.size == 3
@@ -225,7 +225,7 @@ def test_a_missing_root_is_named(tmp_path: Path, s3_endpoint: str) -> None:
         open_store("s3://no-such-bucket/x", endpoint_url=s3_endpoint).list()
 
 
-def test_what_the_disk_refuses_is_said_in_words(tmp_path: Path) -> None:
+def test_what_the_disk_refuses_is_reported_in_words(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "root" / "file").write_bytes(b"")
     store = open_store(str(tmp_path / "root"))
@@ -245,7 +245,7 @@ def test_a_location_that_is_neither_folder_nor_bucket_is_refused(location: str) 
         open_store(location)
 
 
-def test_missing_credentials_are_told(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_reported(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -253,9 +253,9 @@ def test_missing_credentials_are_told(s3_endpoint: str, monkeypatch: pytest.Monk
         open_store("s3://example-bucket/x", endpoint_url=s3_endpoint).list()
 
 
-def test_an_unknown_profile_is_told(s3_endpoint: str) -> None:
-    with pytest.raises((SourceError, UsageError), match=r"nobody.*profile"):
-        open_store("s3://example-bucket/x", endpoint_url=s3_endpoint, profile="nobody").list()
+def test_an_unknown_profile_is_reported(s3_endpoint: str) -> None:
+    with pytest.raises((SourceError, UsageError), match=r"absent.*profile"):
+        open_store("s3://example-bucket/x", endpoint_url=s3_endpoint, profile="absent").list()
 
 
 def test_a_store_that_does_not_answer_may_be_tried_later(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,8 +270,8 @@ def answering(store: Store, monkeypatch: pytest.MonkeyPatch, code: str, status: 
     from botocore.exceptions import ClientError
 
     def refuse(self: object, operation: str, arguments: dict) -> None:
-        told = {"HTTPStatusCode": status, "RetryAttempts": 0}
-        raise ClientError({"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": told}, operation)  # type: ignore[typeddict-item]
+        metadata = {"HTTPStatusCode": status, "RetryAttempts": 0}
+        raise ClientError({"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": metadata}, operation)  # type: ignore[typeddict-item]
 
     monkeypatch.setattr(BaseClient, "_make_api_call", refuse)
 
@@ -287,14 +287,14 @@ def answering(store: Store, monkeypatch: pytest.MonkeyPatch, code: str, status: 
         ("PermanentRedirect", 301, "region"),
     ],
 )
-def test_a_refusal_names_place_and_mend_and_is_not_tried_again(
+def test_a_refusal_names_place_and_fix_and_is_not_tried_again(
     s3_endpoint: str, monkeypatch: pytest.MonkeyPatch, code: str, status: int, words: str
 ) -> None:
     store = open_store("s3://example-bucket/x", endpoint_url=s3_endpoint)
     answering(store, monkeypatch, code, status)
-    with pytest.raises(SourceError, match=f"s3://example-bucket/x.*{words}") as told:
+    with pytest.raises(SourceError, match=f"s3://example-bucket/x.*{words}") as raised:
         store.list()
-    assert not isinstance(told.value, UnreachableError)
+    assert not isinstance(raised.value, UnreachableError)
 
 
 def test_an_overloaded_store_may_be_tried_later(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,11 +313,11 @@ def test_a_write_that_was_sent_twice_still_wins(s3_endpoint: str, monkeypatch: p
     plain = BaseClient._make_api_call
 
     def answer_lost(self: BaseClient, operation: str, arguments: dict) -> object:
-        """The first attempt is stored but its answer lost; botocore sends again and is told 412."""
+        """The first attempt is stored but its answer lost; botocore sends again and gets 412."""
         if operation == "PutObject":
             plain(self, operation, arguments)
-            told = {"HTTPStatusCode": 412, "RetryAttempts": 1}
-            raise ClientError({"Error": {"Code": "PreconditionFailed"}, "ResponseMetadata": told}, operation)  # type: ignore[typeddict-item]
+            metadata = {"HTTPStatusCode": 412, "RetryAttempts": 1}
+            raise ClientError({"Error": {"Code": "PreconditionFailed"}, "ResponseMetadata": metadata}, operation)  # type: ignore[typeddict-item]
         return plain(self, operation, arguments)
 
     monkeypatch.setattr(BaseClient, "_make_api_call", answer_lost)

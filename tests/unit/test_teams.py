@@ -58,7 +58,7 @@ def test_the_nearest_unit_counts_and_an_account_of_its_own_wins(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("teams", "says"),
+    ("teams", "message"),
     [
         ('units = {"Research" = "vision"}', "needs both units and organization"),
         ('organization = "organization"\nunits = {"Reserch" = "vision"}', "has the unit Reserch"),
@@ -68,13 +68,13 @@ def test_the_nearest_unit_counts_and_an_account_of_its_own_wins(tmp_path: Path) 
         ('organization = "undated"\nunits = {"Research" = "vision"}', "is not named after a day"),
     ],
 )
-def test_a_mistake_is_one_sentence(tmp_path: Path, teams: str, says: str) -> None:
+def test_a_mistake_is_one_sentence(tmp_path: Path, teams: str, message: str) -> None:
     answer(tmp_path / "organization", "2026-07-01", "ou-ab12-2")
     answer(tmp_path / "undated", "today", "ou-ab12-2")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "2026-07-01.json").write_text('{"Roots": []}')
     answer(tmp_path / "numbers", "2026-07-01", {"Id": "ou-ab12-2"})
-    with pytest.raises(UsageError, match=says) as refused:
+    with pytest.raises(UsageError, match=message) as refused:
         settings(tmp_path, teams)
     assert "\n" not in str(refused.value)
 

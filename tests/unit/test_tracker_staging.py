@@ -30,7 +30,7 @@ ATTEMPT = "select attempt_no, started_at, ended_at, is_end_inferred, end_reason 
 JOINED = event("resource_joined", "10:00:00", attempt=1, resource="i-1", instance_type="p5.48xlarge")
 
 
-def test_what_is_told_is_kept(tmp_path: Path) -> None:
+def test_what_is_recorded_is_kept(tmp_path: Path) -> None:
     events = [
         event("attempt_started", "10:00:00"),
         event("attempt_ended", "11:00:00", reason="oom"),

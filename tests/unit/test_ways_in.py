@@ -20,7 +20,7 @@ SNIPPETS = dict(re.findall(r"^```python (\w+)\n(.*?)```", PAGE, re.DOTALL | re.M
 def test_a_client_reads_the_publication(
     built_company: Company, client: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The company's GPU run costs 2 hours at 55.04 USD and has no epoch; both clients that sum costs say 110.08."""
+    """The company's GPU run costs 2 hours at 55.04 USD and has no epoch; both clients that sum costs show 110.08."""
     exec(SNIPPETS[client].replace("WAREHOUSE", str(built_company.warehouse)), {})
     shown = capsys.readouterr().out
     assert ("gpu-1" if client == "duckdb" else "110.08") in shown

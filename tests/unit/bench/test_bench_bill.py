@@ -1,4 +1,4 @@
-"""The generated large bill: as long as asked, true to AWS's identities, joined by its run events."""
+"""The generated large bill: as long as requested, true to AWS's identities, joined by its run events."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def content(bench: BenchData) -> pa.Table:
     return read(bench)
 
 
-def test_as_many_lines_as_asked_in_several_files(bench, content):
+def test_as_many_lines_as_requested_in_several_files(bench, content):
     assert len(content) == bench.line_count == LINES
     assert len(list(bench.export.glob("data/*/*/*.parquet"))) == 3
     assert len(set(content["identity_line_item_id"].to_pylist())) == LINES

@@ -1,4 +1,4 @@
-"""The demo's story: what its runs reported and what its bill says of the same machines and hours.
+"""The demo's story: what its runs reported and what its bill shows of the same machines and hours.
 
 List prices are the On-Demand prices of July 2026.
 """
@@ -28,7 +28,7 @@ def test_list_prices_of_accelerators(bill):
     assert listed.items() <= seen.items()
 
 
-def test_events_are_what_the_contract_says(events, demo):
+def test_events_are_what_the_contract_states(events, demo):
     assert all(event["event"] and event["run_id"] and at(event) for event in events)
     assert len({event["run_id"] for event in events}) == demo.run_count == 33
     ended = Counter(event["status"] for event in events if event["event"] == "run_ended")
@@ -105,15 +105,15 @@ def test_capacity_reservation_is_used_or_idle_every_second(bill):
     assert hours["Used"] + hours["Unused"] == pytest.approx(hours["Reserved"]) == pytest.approx(102.5)
 
 
-def test_machines_and_tags_tell_the_story(bill, events):
+def test_machines_and_tags_show_the_story(bill, events):
     lines = [line for month in bill.values() for line in month]
     claimed = {event["resource"] for event in events if event["event"] == "resource_joined"}
     tagged = {tag(line, "run_id") for line in lines if is_instance(line)}
-    nobody = {
+    unclaimed = {
         line["line_item_resource_id"] for line in lines if is_instance(line) and ":g5." in line["line_item_usage_type"]
     }
-    assert "rerank-g6e-1" in tagged and len(nobody) == 1 and not nobody & claimed
-    sandbox = next(line for line in lines if line["line_item_resource_id"] in nobody)
+    assert "rerank-g6e-1" in tagged and len(unclaimed) == 1 and not unclaimed & claimed
+    sandbox = next(line for line in lines if line["line_item_resource_id"] in unclaimed)
     assert dict(sandbox["resource_tags"]) == {"user_owner": "maria"}
     months = {month for month, found in bill.items() for line in found if tag(line, "run_id") == "base3b-p5-1"}
     assert months == {"2026-06", "2026-07"}

@@ -1,4 +1,4 @@
-"""What `[decisions]` may say of workloads and of capacity that can be had, and how what it may not say is refused."""
+"""What `[decisions]` may contain about workloads and available capacity, and how anything else is refused."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ source = "a benchmark of 2026-07"
 """
 
 
-def _config(tmp_path: Path, said: str) -> Path:
+def _config(tmp_path: Path, section: str) -> Path:
     config = tmp_path / "trainledger.toml"
-    config.write_text(f'[warehouse]\nlocation = "w"\n[[billing]]\nname = "a"\nlocation = "b"\n{said}')
+    config.write_text(f'[warehouse]\nlocation = "w"\n[[billing]]\nname = "a"\nlocation = "b"\n{section}')
     return config
 
 
@@ -52,7 +52,7 @@ def test_what_is_left_out_is_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("section", "words"),
     [
         (WORKLOAD.replace("mainstream", "weird"), ("workloads", "architecture", "novel")),
         (WORKLOAD + "custom_kuda = 'heavy'\n", ("custom_kuda", "unknown key")),
@@ -77,8 +77,8 @@ def test_what_is_left_out_is_unknown(tmp_path: Path) -> None:
         ("[decisions.leans]\nstable_months = 3\n", ("'decisions.leans' is now called 'maturity'",)),
     ],
 )
-def test_a_mistake_is_refused_by_its_key(tmp_path: Path, said: str, words: tuple[str, ...]) -> None:
-    config = _config(tmp_path, said)
+def test_a_mistake_is_refused_by_its_key(tmp_path: Path, section: str, words: tuple[str, ...]) -> None:
+    config = _config(tmp_path, section)
     with pytest.raises(UsageError) as refused:
         load_settings(config)
     text = str(refused.value)

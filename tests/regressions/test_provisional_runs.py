@@ -86,7 +86,7 @@ def test_a_value_in_use_across_two_months_without_a_gap_is_no_run(tmp_path: Path
     assert ask(builder, "select distinct missing_evidence from mart_unattributed_cost_daily").rows() == [(why,)]
 
 
-def test_events_that_arrive_restate_the_month_and_say_so(tmp_path: Path) -> None:
+def test_events_that_arrive_restate_the_month_and_report_it(tmp_path: Path) -> None:
     """Two hours by tag; then the run's events name its machine for the first of them, and the second is idle.
 
     The bill is not delivered again. A third build moves nothing more.
@@ -94,8 +94,8 @@ def test_events_that_arrive_restate_the_month_and_say_so(tmp_path: Path) -> None
     lines = [tagged("Tune-7"), tagged("tune-7", 11)]
     tables = ("mart_restatement", "detail_restated_figure", "fct_figure_cost")
     builder = publish_tables(config_of(tmp_path, lines), tables)
-    told = "select delivery_no, moved_run_count, recorded_run_count, recorded_run_cost_usd from mart_restatement"
-    assert ask(builder, told).rows() == [(1, None, 0, 0)]
+    sql = "select delivery_no, moved_run_count, recorded_run_count, recorded_run_cost_usd from mart_restatement"
+    assert ask(builder, sql).rows() == [(1, None, 0, 0)]
     events = one_attempt("tune-7", ["i-0a"], "g5.xlarge", datetime(2026, 7, 14, 10), timedelta(hours=1))
     for _ in range(2):
         builder = publish_tables(config_of(tmp_path, lines, events), tables)
@@ -105,7 +105,7 @@ def test_events_that_arrive_restate_the_month_and_say_so(tmp_path: Path) -> None
             ("mart_cost_ledger_daily", "2026-07-14 run", 2 * PRICE, PRICE),
             ("mart_run_cost", "tune-7", 0, PRICE),
         ]
-        assert ask(builder, told).rows() == [(1, 2, 1, 2 * PRICE)]
+        assert ask(builder, sql).rows() == [(1, 2, 1, 2 * PRICE)]
 
 
 def test_a_provisional_run_bears_the_fee_of_the_block_it_used(tmp_path: Path) -> None:

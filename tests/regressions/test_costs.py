@@ -55,8 +55,8 @@ def plan_fee(number: int, used: str, total: str = "40.00", **more: str) -> Line:
 def test_fees_of_hours_to_come_are_not_cost_to_date() -> None:
     """T3. An open month whose plan is billed for six hours of which one has passed: cut there, 40.00, not 240.00.
 
-    Five later hours, unused so far, show 200.00 of commitment as wasted if nothing is cut. Told a later moment, 22:30,
-    the cut leaves 2.5 hours of fee, 100.00; told an earlier one it leaves what has been used.
+    Five later hours, unused so far, show 200.00 of commitment as wasted if nothing is cut. With a later moment, 22:30,
+    the cut leaves 2.5 hours of fee, 100.00; with an earlier one it leaves what has been used.
     """
     open_month = {"bill_invoice_id": ""}
     bill = [{**line, **open_month} for line in [*covered(rate="40.00"), plan_fee(0, "40.00")]]
@@ -204,7 +204,7 @@ def test_net_columns_absent_null_or_present(given: Line, expected: str) -> None:
         ("gross", "40.00", "36.00", "10.00"),
         # Everything off is a ratio of nothing, not an unknown one.
         ("scaled", "40.00", "0", "0"),
-        # All Upfront: nothing by the hour, so the amortized part says it, 40 to 30.
+        # All Upfront: nothing by the hour, so the amortized part gives the ratio, 40 to 30.
         ("scaled", "0", "0", "7.50"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Split cost allocation: a machine's cost told again pod by pod, never added to it."""
+"""Split cost allocation: a machine's cost repeated pod by pod, never added to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every question of docs/queries.md has an answer in the demo, and its savings proof says what its marts say."""
+"""Every question of docs/queries.md has an answer in the demo, and its savings proof shows what its marts hold."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUESTIONS = dict(re.findall(r"^### \d+\. (.+?)\n+```sql\n(.*?)```", PAGE, re.DOT
 @pytest.fixture(scope="module")
 def config(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's configuration, in a folder of its own."""
-    return shutil.copytree(root, tmp_path_factory.mktemp("asked") / "demo") / "trainledger.toml"
+    return shutil.copytree(root, tmp_path_factory.mktemp("queries") / "demo") / "trainledger.toml"
 
 
 @pytest.fixture(scope="module")
@@ -57,16 +57,16 @@ def test_the_page_asks_ten_questions() -> None:
 def test_a_question_is_answered(marts: Engine, question: str) -> None:
     answer = marts.query(QUESTIONS[question])
     assert answer.height > 0
-    # A column nobody can fill would be a question badly put.
+    # A column that is always null would be a question badly put.
     assert [name for name in answer.columns if answer[name].null_count() == answer.height] == []
 
 
 def test_the_ledger_answers_with_the_whole_bill(marts: Engine) -> None:
     """Question 4 leaves no dollar out: its sums are those of the invoices in question 5."""
-    asked = {question.partition(",")[0]: marts.query(text) for question, text in QUESTIONS.items()}
+    answers = {question.partition(",")[0]: marts.query(text) for question, text in QUESTIONS.items()}
     billed = pl.col("billed_cost_usd").sum()
-    ledger = asked["Where did the dollars of a month go"].group_by("billing_month").agg(billed)
-    invoices = asked["Does the ledger tie to the bill"].group_by("billing_month").agg(billed)
+    ledger = answers["Where did the dollars of a month go"].group_by("billing_month").agg(billed)
+    invoices = answers["Does the ledger tie to the bill"].group_by("billing_month").agg(billed)
     both = ledger.join(invoices, on="billing_month", suffix="_invoiced")
     assert both.height == ledger.height > 1
     assert both["billed_cost_usd"].to_list() == both["billed_cost_usd_invoiced"].to_list()
@@ -95,7 +95,7 @@ def words(page: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", page.partition("</style>")[2])).split())
 
 
-def test_the_savings_proof_says_what_was_avoided(marts: Engine, published: Publication) -> None:
+def test_the_savings_proof_states_what_was_avoided(marts: Engine, published: Publication) -> None:
     """Two runs of July against the two of June: as many, and a p5.48xlarge costs the same in both months."""
     usd = dict(marts.query("select run_id, cost_to_target_usd from mart_run_cost").iter_rows())
     avoided = sum(usd[f"llama8b-p5-{run}"] for run in (1, 2)) - sum(usd[f"llama8b-trn1-{run}"] for run in (3, 4))
@@ -154,12 +154,12 @@ def test_a_month_without_a_baseline_claims_nothing(marts: Engine, published: Pub
     assert "What did it save in June 2026? None claimed" in words(report_page(marts, published, "savings", "2026-06"))
 
 
-def test_a_month_nobody_delivered_is_refused(marts: Engine, published: Publication) -> None:
+def test_a_month_that_was_not_delivered_is_refused(marts: Engine, published: Publication) -> None:
     with pytest.raises(UsageError, match="2026-05 is not a delivered billing month; choose one of 2026-06, 2026-07"):
         report_page(marts, published, "savings", "2026-05")
 
 
-def test_the_savings_proof_is_the_same_twice_and_asks_nobody(marts: Engine, published: Publication) -> None:
+def test_the_savings_proof_is_the_same_twice_and_makes_no_request(marts: Engine, published: Publication) -> None:
     page = report_page(marts, published, "savings")
     assert page == report_page(marts, published, "savings")
     assert set(re.findall(r"https?://[^\"' <]+", page)) <= {
@@ -172,7 +172,7 @@ def test_the_savings_proof_is_the_same_twice_and_asks_nobody(marts: Engine, publ
 @pytest.mark.parametrize(
     "mart", ["mart_silicon_comparison", "mart_savings_monthly", "mart_break_even", "detail_run_summary"]
 )
-def test_a_publication_without_a_mart_says_so(marts: Engine, published: Publication, mart: str) -> None:
+def test_a_publication_without_a_mart_states_it(marts: Engine, published: Publication, mart: str) -> None:
     def query(sql: str) -> pl.DataFrame:
         if re.search(rf"\b{mart}\b", sql):
             raise EngineError(f"there is no {mart}")

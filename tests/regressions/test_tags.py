@@ -55,7 +55,7 @@ def test_keys_with_dots_slashes_unicode_and_prefixes_are_one_key(key: str, plain
     assert bare(key) == plain
 
 
-def test_case_twins_of_a_key_are_both_read_and_told(tmp_path: Path) -> None:
+def test_case_twins_of_a_key_are_both_read_and_reported(tmp_path: Path) -> None:
     """T20. Two spellings on one line: the first filled one counts, and the file and both keys are named."""
     raws = cur2(tmp_path, {"resource_tags": {"user_team": "nlp", "user_Team": "vision"}})
     (team,) = bill(raws, TEAM, TAGS)[0]
@@ -91,7 +91,7 @@ def test_a_cost_category_of_a_legacy_report_is_found_in_its_own_column(tmp_path:
     assert bill(raws, TEAM, TAGS) == [("nlp",), ("own",)]
 
 
-def test_an_account_never_names_one_run_unless_asked_to(tmp_path: Path) -> None:
+def test_an_account_never_names_one_run_unless_configured(tmp_path: Path) -> None:
     """T20. An account holds many runs; a key written with its origin is taken at its word."""
     raws = cur2(tmp_path, {"tags": {"accountTag/run_id": "r-1"}})
     run = "select tag_run_id from aws_cur_line_item"
@@ -108,12 +108,12 @@ def test_a_run_that_only_its_account_or_category_names_is_an_estimate(line: dict
     """T20. The last thing that joins (facts 1.13): one hour at 1.006, all of the run's, and `tag` on its piece."""
     hour = instance_hour("2026-07-10T10", "i-0a", "g5.xlarge", "1.006", **line)
     export = write_export(tmp_path, {"2026-07": [hour]})
-    told = [
+    events = [
         {"event": "run_started", "run_id": "r-1", "at": "2026-07-10T10:00:00Z", "model": "m"},
         {"event": "attempt_started", "run_id": "r-1", "attempt": 1, "at": "2026-07-10T10:00:00Z"},
         {"event": "run_ended", "run_id": "r-1", "at": "2026-07-10T11:00:00Z", "status": "completed"},
     ]
-    made = load_settings(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", told)))
+    made = load_settings(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events)))
     keys = {"run_id": ("run_id", "accountTag/run_id", "costCategory/run_id")}
     builder = LazyBuilder(made.model_copy(update={"tags": keys}))
     piece = "select run_id, evidence, effective_cost_usd from fct_ledger_piece where piece_kind = 'instance_hour'"
@@ -141,7 +141,7 @@ def test_an_account_that_moves_team_mid_month_keeps_the_days_team(tmp_path: Path
 def test_a_tag_activated_late_and_backfilled_moves_dollars_to_its_run(tmp_path: Path) -> None:
     """T24. Facts 4.5: activation is not retroactive, a backfill restates a closed month.
 
-    Two hours at 1.006 of a node nobody's run names. First delivery: only the second hour carries the tag, of a run
+    Two hours at 1.006 of a node that no run names. First delivery: only the second hour carries the tag, of a run
     that lived through both; once tagged, the node's untagged hour is the run's too. After the backfill both carry it:
     the bill is 2.012 each time, and so is the run.
     """

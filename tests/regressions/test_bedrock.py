@@ -16,7 +16,7 @@ from pipelines.models.contract import load_contract
 
 
 def test_tokens_in_thousands_millions_and_marketplace_units_are_one_quantity(tmp_path: Path) -> None:
-    """T15. Facts 4.6: `1K tokens` times 0.001 is millions, `1M tokens` is, `Units` is where the description says so.
+    """T15. Facts 4.6: `1K tokens` times 0.001 is millions, `1M tokens` is, `Units` is where the description states it.
 
     500 thousand input, 2.5 million output, 3 million cached read, 4 million of a Marketplace model; an hour of
     provisioned throughput has no tokens, and a Marketplace database is no model. Costs 1 + 2 + 0.5 + 6 + 20 = 29.5.
@@ -84,7 +84,7 @@ def test_lines_that_differ_in_their_product_or_unit_alone(tmp_path: Path) -> Non
 
 
 def test_each_dollar_of_bedrock_is_in_one_bucket(tmp_path: Path) -> None:
-    """Tokens 3, a usage type nobody knows 4 and an hour of capacity 20 serve; customization 5 trains and a credit of
+    """Tokens 3, an unknown usage type 4 and an hour of capacity 20 serve; customization 5 trains and a credit of
     -2 gives back, an agent's runtime 6 calls: none of these serves. Together 36.
     """
     tokens = line("USE1-NovaLite-input-tokens", "1K tokens", "1000", "3")

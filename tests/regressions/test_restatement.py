@@ -154,10 +154,10 @@ def test_two_payers_in_one_export_are_kept_apart(tmp_path: Path) -> None:
     ]
 
 
-def test_each_delivery_says_what_it_changed_and_which_figures_it_moved(tmp_path: Path) -> None:
+def test_each_delivery_shows_what_it_changed_and_which_figures_it_moved(tmp_path: Path) -> None:
     """Three deliveries of July.
 
-    1. r-1's two hours on i-0node, and one of i-0tag that nobody explains: 3 × 1.006 = 3.018.
+    1. r-1's two hours on i-0node, and one of i-0tag that no run explains: 3 × 1.006 = 3.018.
     2. A refund of 1.000 dated 13 July: 1 line more, billed 2.018, the 13th moves, no run does.
     3. A tag backfill names r-2 on i-0tag: billed as before, 1.006 moves from unattributed to r-2 on the 14th.
     A fourth build of the same changes nothing.
@@ -203,15 +203,15 @@ def test_figures_that_moved_sum_to_what_the_delivery_changed(tmp_path: Path) -> 
     Each delivery is restated at another price, the third also at another list price; nothing is taken from output
     but the two sides that must agree.
     """
-    dearer = {"line_item_unblended_cost": "1.5"}
+    raised = {"line_item_unblended_cost": "1.5"}
     listed = {"pricing_public_on_demand_cost": "2"}
-    for number, more in ((1, {}), (2, dearer), (3, dearer | listed)):
+    for number, more in ((1, {}), (2, raised), (3, raised | listed)):
         builder = deliver(tmp_path, [hour(14, 10, **more), hour(14, 11), hour(15, 10, "i-0tag", **more)], number)
-    told = "select delivery_no, list_change_usd, effective_change_usd, billed_change_usd from mart_restatement"
+    restated = "select delivery_no, list_change_usd, effective_change_usd, billed_change_usd from mart_restatement"
     of = "coalesce(sum(cost_change_usd) filter (where cost_basis = '{}'), 0)"
     days = "from detail_restated_figure where figure_table = 'mart_cost_ledger_daily' group by delivery_no"
     moved = f"select delivery_no, {', '.join(of.format(basis) for basis in ('list', 'effective', 'billed'))} {days}"
-    changes = ask(builder, f"{told} where delivery_no > 1 order by 1").rows()
+    changes = ask(builder, f"{restated} where delivery_no > 1 order by 1").rows()
     assert [row[1:] != (0, 0, 0) for row in changes] == [True, True]
     assert ask(builder, f"{moved} order by 1").rows() == changes
 
@@ -247,7 +247,7 @@ def moved_export(root: Path) -> tuple[Path, Path]:
 
 
 def test_an_export_moved_to_another_kind_counts_its_month_of_change_twice(tmp_path: Path) -> None:
-    """Both deliver July: refused by both names; with the months told, June and July are each there once."""
+    """Both deliver July: refused by both names; with the months declared, June and July are each there once."""
     old, new = moved_export(tmp_path)
     with pytest.raises(SourceError, match=r"new and old both deliver 2026-07 .* last_month = \"2026-06\" for old and"):
         build_warehouse(two_sources(tmp_path, old, new))
@@ -256,8 +256,8 @@ def test_an_export_moved_to_another_kind_counts_its_month_of_change_twice(tmp_pa
     assert rows.rows() == [(date(2026, 6, 1), "old", 1), (date(2026, 7, 1), "new", 1)]
 
 
-def test_a_month_left_out_between_two_exports_is_told(tmp_path: Path) -> None:
-    """June by the old, August by the new: July is missing, and a warning says so."""
+def test_a_month_left_out_between_two_exports_is_reported(tmp_path: Path) -> None:
+    """June by the old, August by the new: July is missing, and a warning states it."""
     august = {"2026-08": [instance_hour("2026-08-01T10", "i-0node", "g5.xlarge", "1")]}
     june = {"2026-06": [instance_hour("2026-06-01T10", "i-0node", "g5.xlarge", "1")]}
     config = two_sources(tmp_path, write_export(tmp_path, june, name="old"), write_export(tmp_path, august, name="new"))
@@ -269,13 +269,13 @@ def test_a_month_left_out_between_two_exports_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         ('first_month = "2026-7"', "key 'first_month': write a month such as 2026-07"),
         ('first_month = "2026-08"\nlast_month = "2026-07"', "first_month 2026-08 is after last_month 2026-07"),
     ],
 )
-def test_months_that_make_no_sense_are_refused(tmp_path: Path, keys: str, said: str) -> None:
+def test_months_that_make_no_sense_are_refused(tmp_path: Path, keys: str, message: str) -> None:
     config = two_sources(tmp_path, tmp_path / "a", tmp_path / "b", keys)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         load_settings(config)

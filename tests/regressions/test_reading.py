@@ -1,4 +1,4 @@
-"""Scars of others who read bills: partitions spelled otherwise, columns that drift, twins, days taken for hours."""
+"""Bugs of others who read bills: partitions spelled otherwise, columns that drift, twins, days taken for hours."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_legacy_parquet_report_is_read_where_aws_puts_it(tmp_path: Path, parti
 
 
 def test_a_prefix_of_an_account_is_matched_by_the_export_below_it(tmp_path: Path) -> None:
-    """Pitfall 9. The manifest says AccountId=..., the copy lies under accountid=...: its own folders count."""
+    """Pitfall 9. The manifest has AccountId=..., the copy lies under accountid=...: its own folders count."""
     files = {"a-1.csv.gz": packed(csv_text([LEGACY_LINE]))}
     root = legacy_export(tmp_path / "accountid=000011112222", files, prefix="AccountId=000011112222")
     (raw,) = stored(root, tmp_path / "raw")
@@ -79,7 +79,7 @@ def test_months_of_different_columns_are_one_bill(tmp_path: Path) -> None:
     ]
 
 
-def test_a_column_delivered_twice_is_read_once_and_told(tmp_path: Path) -> None:
+def test_a_column_delivered_twice_is_read_once_and_reported(tmp_path: Path) -> None:
     """Facts 1.1: headers that differ by case are one Athena name. Each line takes the first that is filled."""
     header, line = csv_text([LEGACY_LINE]).decode().splitlines()
     twice = f"{header},LineItem/UnblendedCost\n{line},1.00\n{line.replace('55.04', '')},2.00\n"
@@ -98,7 +98,7 @@ def test_cells_that_only_break_their_reader_are_missing_and_counted(tmp_path: Pa
     root = legacy_export(tmp_path, {"a.csv": csv_text([hostile])})
     (raw,) = stored(root, tmp_path / "raw")
     assert bill([raw], "select tag_team from aws_cur_line_item") == [(None,)]
-    assert [said.split(" of ")[1].split(" ")[0] for said in raw.warnings] == ["resource_tags", "tags"]
+    assert [warning.split(" of ")[1].split(" ")[0] for warning in raw.warnings] == ["resource_tags", "tags"]
 
 
 def test_the_word_null_and_leading_zeros_stay_what_they_are(tmp_path: Path) -> None:
@@ -112,25 +112,25 @@ def test_the_word_null_and_leading_zeros_stay_what_they_are(tmp_path: Path) -> N
         "from fct_ledger group by all",
     ).rows()
     assert rows == [("000011112222", "007", "0001", None, Decimal("55.04"))]
-    (told,) = builder.failing_rows("lines_without_a_cost_counted_as_zero")
-    assert told["line_without_cost_count"] == 1
+    (failing,) = builder.failing_rows("lines_without_a_cost_counted_as_zero")
+    assert failing["line_without_cost_count"] == 1
 
 
 @pytest.mark.slow
-def test_lines_of_another_month_stay_in_their_month_and_are_told(tmp_path: Path) -> None:
+def test_lines_of_another_month_stay_in_their_month_and_are_reported(tmp_path: Path) -> None:
     """A report of July that still holds a line of June's bill: each in its own month, and the stray one named."""
     june = {**LEGACY_LINE, COST: "7.00", "bill/BillingPeriodStartDate": "2026-06-01T00:00:00Z"}
     root = legacy_export(tmp_path, {"a.csv": csv_text([LEGACY_LINE, june])})
     builder = lazy_warehouse(write_config(tmp_path, billing=root))
     by_month = "select strftime(billing_month, '%Y-%m'), billed_cost_usd from mart_invoice_reconciliation_monthly"
     assert sorted(ask(builder, by_month).rows()) == [("2026-06", Decimal(7)), ("2026-07", Decimal("55.04"))]
-    (told,) = builder.failing_rows("line_of_another_month_in_this_delivery")
-    assert (told["billing_period"], Decimal(told["billed_cost_usd"])) == (MONTH, Decimal(7))
+    (failing,) = builder.failing_rows("line_of_another_month_in_this_delivery")
+    assert (failing["billing_period"], Decimal(failing["billed_cost_usd"])) == (MONTH, Decimal(7))
 
 
 @pytest.mark.parametrize("until", ["2026-07-02", "2026-08-01"])
 def test_a_day_is_not_taken_for_its_hours(tmp_path: Path, until: str) -> None:
-    """Facts 4.3. A node billed by the day or month at 24 x 55.04 = 1320.96: no run gets any; the dollars are told."""
+    """Facts 4.3. A node billed by the day or month at 24 x 55.04 = 1320.96: no run gets any; a warning has dollars."""
     daily = instance_hour(f"{MONTH}-01T00", "i-1", "p5.48xlarge", "55.04", "24")
     daily["line_item_usage_end_date"] = f"{until}T00:00:00.000Z"
     krone = {**daily, "line_item_resource_id": "i-2", "line_item_currency_code": "NOK"}
@@ -139,8 +139,8 @@ def test_a_day_is_not_taken_for_its_hours(tmp_path: Path, until: str) -> None:
     write_events(tmp_path / "runs", run_events())
     builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
     assert ask(builder, "select effective_cost_usd from mart_run_cost").rows() == [(None,)]
-    told = builder.failing_rows("accelerator_time_billed_by_the_day_or_month_stays_unattributed")
-    assert {row["billing_currency"]: Decimal(row["unresolved_cost_usd"]) for row in told} == {
+    failing = builder.failing_rows("accelerator_time_billed_by_the_day_or_month_stays_unattributed")
+    assert {row["billing_currency"]: Decimal(row["unresolved_cost_usd"]) for row in failing} == {
         "NOK": Decimal("1320.96"),
         "USD": Decimal("1320.96"),
     }

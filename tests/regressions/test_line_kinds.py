@@ -38,7 +38,7 @@ KINDS = {
     "endpoint": ("USW2-Host:ml.inf2.48xlarge", "arn:aws:sagemaker:x:1:endpoint/e", "", "AmazonSageMaker", 12),
     "batch transform": ("USW2-Tsform:ml.g6e.48xlarge", "arn:aws:sagemaker:x:1:t/e", "", "AmazonSageMaker", 8),
 }
-# What a kind of line is told by (stg_aws__cur_line_kind).
+# What a kind of line is known by (stg_aws__cur_line_kind).
 KIND_COLUMNS = [
     "bill_billing_period_start_date",
     "bill_payer_account_id",
@@ -118,7 +118,7 @@ def test_a_spot_line_without_product_attributes(more: dict[str, str], kind: str)
     assert found == [("p4d.24xlarge", "spot", 8, None, "us-west-2" if kind.startswith("USW2") else "us-east-1")]
 
 
-def test_a_dedicated_host_beside_its_instances() -> None:
+def test_a_dedicated_host_next_to_its_instances() -> None:
     """T9: the host costs, the instances on it have the hours; neither is counted twice."""
     bill = [
         line("USW2-HostUsage:g5", "h-0a", "RunInstances", "AmazonEC2"),
@@ -160,10 +160,10 @@ def test_a_lookup_with_a_row_twice(tmp_path: Path, name: str) -> None:
 
 
 def test_a_machine_family_with_two_accelerator_families() -> None:
-    """T17: dedicated hosts are looked up by machine family, which must say one thing."""
+    """T17: dedicated hosts are looked up by machine family, which must have one value."""
     with (resources.REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as file:
-        told = {(row["instance_type"].split(".")[0], row["accelerator_family"]) for row in csv.DictReader(file)}
-    assert [name for name, count in Counter(family for family, _ in told).items() if count > 1] == []
+        pairs = {(row["instance_type"].split(".")[0], row["accelerator_family"]) for row in csv.DictReader(file)}
+    assert [name for name, count in Counter(family for family, _ in pairs).items() if count > 1] == []
 
 
 def test_lines_apart_by_one_word_stand_once_each() -> None:
@@ -171,15 +171,15 @@ def test_lines_apart_by_one_word_stand_once_each() -> None:
     word = {name: "2026-06-01 00:00:00" if name.endswith("_date") else "other" for name in KIND_COLUMNS}
     plain = line("USW2-BoxUsage:p4d.24xlarge", "i-0a", "RunInstances", "AmazonEC2")
     bill: list[dict[str, Any]] = [plain, plain]
-    bill += [{**plain, name: told} for name in KIND_COLUMNS for told in (word[name], None)]
+    bill += [{**plain, name: value} for name in KIND_COLUMNS for value in (word[name], None)]
     # Each line is known by what it costs.
     bill = [{**row, "line_item_unblended_cost": str(number)} for number, row in enumerate(bill)]
     found = ask("select billed_cost_usd from stg_aws__line_item", "stg_aws__line_item", bill=bill)
     assert sorted(cost for (cost,) in found) == list(range(len(bill)))
 
 
-def test_a_paid_hour_beside_one_that_its_plan_has_paid_for() -> None:
-    """T22: nothing but the amount tells a training plan's hour at no price from one on demand (decision 0008)."""
+def test_a_paid_hour_next_to_one_that_its_plan_has_paid_for() -> None:
+    """T22: only the amount distinguishes a training plan's hour at no price from one on demand (decision 0008)."""
     hour = line(
         "USW2-Train:ml.p4d.24xlarge", "arn:aws:sagemaker:us-west-2:1:training-job/a", "RunInstance", "AmazonSageMaker"
     )

@@ -1,4 +1,4 @@
-"""Scars of others: currencies added as if they were one, and groups of less than nothing that nobody saw."""
+"""Bugs of others: currencies added as if they were one, and groups below zero that stayed unseen."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def test_a_run_billed_in_two_currencies_has_no_cost_and_is_refused_with_both_amo
     config = deliver(tmp_path, hour(0, "55.04"), hour(1, "550.40", **KRONE))
     with pytest.raises(FailedChecks) as refused:
         build_warehouse(config)
-    said = str(refused.value)
-    assert "run is billed in two currencies fails for 1 row" in said
-    assert "run good, effective cost NOK 550.4000000000 and USD 55.0400000000" in said
+    error = str(refused.value)
+    assert "run is billed in two currencies fails for 1 row" in error
+    assert "run good, effective cost NOK 550.4000000000 and USD 55.0400000000" in error
 
 
 def test_a_run_whose_tagged_storage_is_in_another_currency_is_refused_too(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_run_whose_tagged_storage_is_in_another_currency_is_refused_too(tmp_pa
 
 @pytest.mark.parametrize("code", ["usd", "US$", "EURO"])
 def test_a_currency_that_is_no_code_is_refused_before_it_becomes_one_of_its_own(tmp_path: Path, code: str) -> None:
-    """T19. `usd` beside `USD` would be a second currency; ISO 4217 codes have three capital letters."""
+    """T19. `usd` next to `USD` would be a second currency; ISO 4217 codes have three capital letters."""
     with pytest.raises(FailedChecks, match=r"currency is no three letter code .*billing currency " + re.escape(code)):
         build_warehouse(deliver(tmp_path, hour(0, "55.04", line_item_currency_code=code)))
 
@@ -97,15 +97,15 @@ def test_what_a_build_reports_of_itself_is_by_currency(tmp_path: Path) -> None:
     assert twice["billed_cost_usd"] == {"USD": Decimal("110.08"), "NOK": Decimal(200)}
 
 
-def test_a_month_in_two_currencies_is_told(tmp_path: Path) -> None:
+def test_a_month_in_two_currencies_is_reported(tmp_path: Path) -> None:
     """T19. One payer, one month: kept apart, tied apart, and named in a warning with both amounts."""
     builder = lazy_warehouse(deliver(tmp_path, hour(0, "55.04"), plain("Usage", "100.00", **KRONE)))
     rows = ask(
         builder, "select currency, billed_cost_usd, difference_usd from mart_invoice_reconciliation_monthly order by 1"
     ).rows()
     assert rows == [("NOK", Decimal(100), Decimal(0)), ("USD", Decimal("55.04"), Decimal(0))]
-    told = builder.failing_rows("month_of_a_payer_in_several_currencies_kept_apart")
-    amounts = {row["billing_currency"]: Decimal(row["billed_cost_usd"]) for row in told}
+    failing = builder.failing_rows("month_of_a_payer_in_several_currencies_kept_apart")
+    amounts = {row["billing_currency"]: Decimal(row["billed_cost_usd"]) for row in failing}
     assert amounts == {"NOK": Decimal(100), "USD": Decimal("55.04")}
 
 
@@ -178,15 +178,15 @@ def named(parts: Iterable[exp.Expression]) -> set[str]:
     [m for m in load_catalog().ordered if m.kind != "reference"],
     ids=lambda m: m.key,
 )
-def test_where_there_is_money_its_currency_stands_beside_it(model) -> None:
-    """T19. A reader of any table can tell what an amount is in; a kind of charge has one currency."""
+def test_where_there_is_money_its_currency_stands_next_to_it(model) -> None:
+    """T19. A reader of any table sees what an amount is in; a kind of charge has one currency."""
     names = {column.name for column in load_contract(model.key).columns}
     money = {name for name in names if name.endswith("_usd")}
     assert not money or names & {"billing_currency", "currency", "charge_kind_id"}
 
 
 def test_a_group_of_less_than_nothing_is_less_than_nothing_in_marts_and_report(tmp_path: Path) -> None:
-    """T18. Used 55.04; a correction of -80 on an accelerator nobody names; refunded 500, credited 1000."""
+    """T18. Used 55.04; a correction of -80 on an accelerator without a name; refunded 500, credited 1000."""
     config = deliver(
         tmp_path,
         hour(0, "55.04"),

@@ -60,16 +60,16 @@ def test_contracted_cost_is_no_basis_of_ours() -> None:
     assert staged(what, {**NODE, **costs}) == [(Decimal(1), Decimal(2), Decimal(3))]
 
 
-def test_a_line_is_not_said_to_cost_what_was_billed() -> None:
+def test_a_line_does_not_cost_what_was_billed() -> None:
     """An hour billed at 1.62 whose EffectiveCost is 2.00: the one is no reason for the other."""
     with lab({**NODE, "BilledCost": "1.62", "EffectiveCost": "2.00"}) as made:
         what = "cost_rule_meaning, effective_cost_usd, billed_cost_usd"
-        told = made.ask(f"select {what} from fct_ledger_line", "fct_ledger_line")
-    assert told == [("the EffectiveCost of the line", Decimal(2), Decimal("1.62"))]
+        rows = made.ask(f"select {what} from fct_ledger_line", "fct_ledger_line")
+    assert rows == [("the EffectiveCost of the line", Decimal(2), Decimal("1.62"))]
 
 
 def test_an_instance_is_known_without_x_usage_type() -> None:
-    """1.0 says the usage type in x_UsageType, 1.2 in SkuMeter: both are the same hour (pitfall 21)."""
+    """1.0 has the usage type in x_UsageType, 1.2 in SkuMeter: both are the same hour (pitfall 21)."""
     what = "usage_type, line_class, instance_type, accelerator_family, accelerator_count, usage_quantity"
     for version in ("1.0", "1.2"):
         assert staged(what, NODE, version=version) == [
@@ -78,15 +78,15 @@ def test_an_instance_is_known_without_x_usage_type() -> None:
 
 
 def test_an_instance_is_known_where_the_meter_is_no_usage_type() -> None:
-    """That SkuMeter holds the usage type is unverified (facts 1.4): else the SKU's details or the words tell."""
+    """That SkuMeter holds the usage type is unverified (facts 1.4): else the SKU's details or the words decide."""
     meter = {**NODE, "SkuMeter": "Instance Hours"}
     named = {**meter, "SkuInstanceType": "trn1.32xlarge"}
     words = {**meter, "ChargeDescription": "$55.04 per On Demand Linux p5.48xlarge Instance Hour"}
     # Not instance time, though it bills hours of something of the instance.
-    beside = {**named, "SkuMeter": "USW2-EBSOptimized:p5.48xlarge"}
+    optimized = {**named, "SkuMeter": "USW2-EBSOptimized:p5.48xlarge"}
     gigabytes = {**named, "PricingUnit": "GB"}
     what = "line_class, instance_type, accelerator_family"
-    assert staged(what, named, words, beside, gigabytes) == [
+    assert staged(what, named, words, optimized, gigabytes) == [
         ("instance", "trn1.32xlarge", "trainium"),
         ("instance", "p5.48xlarge", "gpu"),
         ("other", "p5.48xlarge", "none"),
@@ -163,7 +163,7 @@ def test_a_plan_is_of_one_kind(has_fee: bool) -> None:
 
 
 def test_unused_capacity_is_not_instance_time_of_a_run() -> None:
-    """An idle reservation's hour is real cost and nobody's run, whatever meter it stands under (pitfall 15)."""
+    """An idle reservation's hour is real cost and no run's, whatever meter it stands under (pitfall 15)."""
     idle = {"ResourceId": BLOCK, "CapacityReservationStatus": "Unused", "EffectiveCost": "55.04", "ListCost": "55.04"}
     metered, plain = {**NODE, **idle, "SkuMeter": "USW2-UnusedBox:p5.48xlarge"}, {**NODE, **idle}
     counted = {**NODE, "ResourceId": BLOCK, "SkuMeter": "USW2-Reservation:p5.48xlarge"}
@@ -223,7 +223,7 @@ def test_lines_without_account_resource_or_invoice_are_kept() -> None:
     assert staged(what, tax) == [("Tax", "000011112222", "", None, Decimal(3), None)]
 
 
-def test_an_unknown_charge_category_counts_as_billed_and_is_told() -> None:
+def test_an_unknown_charge_category_counts_as_billed_and_is_reported() -> None:
     """A later FOCUS may have a new category: its money is kept, and a check names it."""
     new = {"ChargeCategory": "Levy", "BilledCost": "2", "EffectiveCost": "2"}
     what = "charge_type, charge_category, is_known_charge_type, effective_cost_usd, billed_cost_usd"

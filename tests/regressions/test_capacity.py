@@ -87,8 +87,8 @@ def test_what_is_shared_out_adds_up_to_something_else() -> None:
     assert total == (Decimal("1061.7120000001"),)
 
 
-def test_a_reservation_told_twice(tmp_path: Path) -> None:
-    """T17: the same block told by two files is one block; a block's fee is not charged once for each telling."""
+def test_a_reservation_reported_twice(tmp_path: Path) -> None:
+    """T17: the same block in two files is one block; a block's fee is not charged once for each file."""
     story = Path(__file__).parents[1] / "golden" / "capacity_block_still_running"
     copy = tmp_path / "story"
     copy.mkdir()
@@ -171,16 +171,16 @@ def test_a_failing_error_check_stops_the_build(built_company: Company, tmp_path:
 
 
 def test_a_machine_that_its_run_calls_by_another_type() -> None:
-    """T11: the bill has a p5.48xlarge where the run says p5.4xlarge, and so takes one of its eight GPUs; it is told."""
+    """T11: the bill has a p5.48xlarge where the run has p5.4xlarge, and so takes one of its eight GPUs; a warning."""
     rows = tracker([Stay(0, "i-0a", None, 0, HOUR_MS)])
     (check,) = (
         made
         for made in load_contract("core/fct_resource_share_hourly").checks
         if made.name.startswith("machine_of_another_type")
     )
-    asked = check.query.format(batch="fct_resource_share_hourly")
+    query = check.query.format(batch="fct_resource_share_hourly")
     tables = ("fct_resource_share_hourly", "stg_tracker__stay_monthly", "fct_resource_hourly")
-    for told, found in (("p5.4xlarge", [("run-0", "i-0a", "p5.4xlarge", "p5.48xlarge")]), ("p5.48xlarge", [])):
-        rows["tracker_resource"][0]["instance_type"] = told
+    for instance_type, found in (("p5.4xlarge", [("run-0", "i-0a", "p5.4xlarge", "p5.48xlarge")]), ("p5.48xlarge", [])):
+        rows["tracker_resource"][0]["instance_type"] = instance_type
         with Lab({MONTH: [machine_line("i-0a", 0, "1", "80")]}, rows) as lab:
-            assert lab.ask(asked, *tables) == found
+            assert lab.ask(query, *tables) == found
