@@ -29,12 +29,9 @@ def timed(arguments: list[str], code: int = 0, environment: Mapping[str, str] | 
     """
     ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0)
     started = time.perf_counter()
+    changed = [f"{name}={value}" for name, value in (environment or {}).items()]
     process = subprocess.Popen(
-        [sys.executable, *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **(environment or {})},
+        ["env", *changed, sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     errors = process.stderr.read()

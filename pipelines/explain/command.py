@@ -43,9 +43,16 @@ Family = Annotated[str | None, typer.Option("--family", help="Accelerator family
 
 
 @app.command()
-def run(run_id: str, config: Config = None, lines: Lines = 20, as_json: Json = False, as_csv: Csv = False) -> None:
+def run(
+    run_id: str,
+    currency: Currency = None,
+    config: Config = None,
+    lines: Lines = 20,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
     """The cost of a run, by day and resource, down to its bill lines."""
-    _explain(config, lambda questions, marts: questions.for_run(marts, run_id), lines, as_json, as_csv)
+    _explain(config, lambda questions, marts: questions.for_run(marts, run_id, currency), lines, as_json, as_csv)
 
 
 def _of_the_ledger(span: str, argument: str, summary: str) -> None:

@@ -17,7 +17,7 @@ from pipelines.base.errors import CheckError
 from pipelines.base.paths import below
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.explain.query import BASES, RECONCILIATION, SUMS, Level, Question
+from pipelines.explain.query import BASES, RECONCILIATION, SUMS, Level, Question, refuse_to_add
 from pipelines.explain.serving import HOURS, TOKENS, ServedModel, beyond_idle, view_stored, write_stored
 from pipelines.models.build import Builder
 from pipelines.models.revision import code_revision
@@ -39,7 +39,7 @@ _COUNTS = """
 def behind(warehouse: Warehouse, publication: Publication, question: Question) -> Iterator[Explanation]:
     """The lines behind a question, from the bill of the publication.
 
-    SourceError when a delivery of the publication is no longer stored.
+    UsageError when they are in several currencies; SourceError when a delivery of the publication is no longer stored.
     """
     builder = Builder(warehouse.as_published(publication))
     is_served = isinstance(question, ServedModel)
@@ -48,8 +48,11 @@ def behind(warehouse: Warehouse, publication: Publication, question: Question) -
     with TemporaryDirectory(prefix="trainledger-") as folder, DuckDBEngine() as engine:
         with builder.open([LEDGER, *reads]) as tables:
             tables.write(f"select * from {LEDGER} where {question.condition}", Path(folder) / "ledger.parquet")
-            placed = f"select distinct billing_period from {LEDGER} where {question.condition}"
-            months = sorted(month for (month,) in tables.query(placed).rows())
+            placed = tables.query(
+                f"select distinct billing_period, billing_currency from {LEDGER} where {question.condition}"
+            )
+            refuse_to_add(placed["billing_currency"])
+            months = sorted(set(placed["billing_period"]))
             if is_served:
                 write_stored(tables, question, LEDGER, Path(folder))
         deliveries = publication.inputs["deliveries"]

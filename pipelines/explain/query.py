@@ -65,27 +65,36 @@ class Question:
     compared: str = "the daily ledger"
 
 
-def for_run(engine: Engine, run_id: str) -> Question:
-    """The cost of a recorded or provisional run. UsageError, with similar names, for an unknown run."""
+def for_run(engine: Engine, run_id: str, currency: str | None = None) -> Question:
+    """The cost of a recorded or provisional run. UsageError, with similar names, for an unknown run or currency."""
     mart, column = RUN_COST, "status"
     rows = engine.query(f"select * from {mart} where run_id = {quoted(run_id)}")
     if rows.is_empty():
         mart, column = PROVISIONAL, "evidence"
         rows = engine.query(f"select * from {mart} where is_probably_run and run_id = {quoted(run_id)}")
-        refuse_to_add(rows["billing_currency"])
     if rows.is_empty():
         raise unknown("run", run_id, values(engine, RUN_COST, "run_id"), "the run ids")
+    condition = f"bucket = 'run' and run_id = {quoted(run_id)}"
+    if currency:
+        # A recorded run in two currencies has one row, of no currency.
+        known = rows["billing_currency"].drop_nulls().unique().sort().to_list()
+        if known and currency not in known:
+            raise unknown(f"currency of run {run_id}", currency, known, "the currencies")
+        condition += f" and billing_currency = {quoted(currency)}"
+        rows = rows.filter(pl.col("billing_currency").is_null() | (pl.col("billing_currency") == currency))
+    is_in_several = mart == RUN_COST and rows["is_billed"][0] and rows["billing_currency"][0] is None
     return Question(
         title=f"Run {run_id}",
         mart=mart,
         rows=rows,
         shown=("run_id", column),
-        condition=f"bucket = 'run' and run_id = {quoted(run_id)}",
+        condition=condition,
         levels=(
             Level("By day, and how the dollars were joined to the run", ("usage_date", "evidence"), ledger=True),
             Level("By resource", ("resource_id", "instance_type")),
         ),
-        sums={basis: basis for basis in BASES},
+        sums={} if is_in_several else {basis: basis for basis in BASES},
+        note="The run is billed in several currencies, so its own cost is unknown." if is_in_several else "",
     )
 
 

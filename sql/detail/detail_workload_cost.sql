@@ -39,7 +39,7 @@ with machine as (
         cost_per_reached_target_usd(billed_cost_to_target_usd, billed_cost_usd) as billed_cost_per_reached_target_usd,
         cost_per_reached_target_usd(cost_to_held_target_usd, effective_cost_usd) as cost_per_held_target_usd
     from fct_run
-    where is_billed
+    where is_billed and billing_currency is not null
     group by workload_id, billing_currency, accelerator_family, instance_type
 )
 

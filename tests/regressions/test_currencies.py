@@ -55,23 +55,35 @@ def deliver(root: Path, *lines: dict[str, str]) -> Path:
     return write_config(root, billing="export", runs="runs")
 
 
-def test_a_run_billed_in_two_currencies_has_no_cost_and_is_refused_with_both_amounts(tmp_path: Path) -> None:
-    """T19. Its two hours are billed 55.04 in dollars and 550.40 in krone: no one number is what it cost."""
-    config = deliver(tmp_path, hour(0, "55.04"), hour(1, "550.40", **KRONE))
-    with pytest.raises(FailedChecks) as refused:
-        build_warehouse(config)
-    error = str(refused.value)
-    assert "run is billed in two currencies fails for 1 row" in error
-    assert "run good, effective cost NOK 550.4000000000 and USD 55.0400000000" in error
+def test_a_run_billed_in_two_currencies_has_no_cost_and_stops_no_other(tmp_path: Path) -> None:
+    """T19. Two hours of `good` are billed 55.04 in dollars and 550.40 in krone: no one number is what it cost.
+
+    Expected: eight accelerators for two hours are 16 accelerator-hours in any currency; `other` costs its two hours.
+    """
+    theirs = [hour(clock, "55.04", line_item_resource_id="i-2") for clock in (0, 1)]
+    config = deliver(tmp_path, hour(0, "55.04"), hour(1, "550.40", **KRONE), *theirs)
+    events = [event | ({"resource": "i-2"} if "resource" in event else {}) for event in run_events("other")]
+    write_events(tmp_path / "runs", events, "other.jsonl")
+    builder = lazy_warehouse(config)
+    rows = ask(builder, "select * from mart_run_cost order by run_id").rows(named=True)
+    assert [(row["run_id"], row["billing_currency"], row["effective_cost_usd"]) for row in rows] == [
+        ("good", None, None),
+        ("other", "USD", Decimal("110.08")),
+    ]
+    assert rows[0]["accelerator_hours"] == 16
+    (found,) = builder.failing_rows("run_billed_in_two_currencies_has_no_cost")
+    assert found["billed_amounts"] == "NOK 550.40 and USD 55.04"
+    epochs = ask(builder, "select effective_cost_usd from mart_epoch_cost where run_id = 'good'").rows()
+    assert all(cost is None for (cost,) in epochs)
 
 
-def test_a_run_whose_tagged_storage_is_in_another_currency_is_refused_too(tmp_path: Path) -> None:
+def test_a_run_whose_tagged_storage_is_in_another_currency_has_no_cost_either(tmp_path: Path) -> None:
     """T19. Lines that only name the run by a tag meet its instance-hours in the ledger."""
     volume = {**plain("Usage", "7.00", **KRONE), "line_item_usage_type": "USW2-EBS:VolumeUsage.gp3"}
     volume |= {"line_item_resource_id": "vol-1", "resource_tags": '{"user_run_id": "good"}'}
-    with pytest.raises(FailedChecks) as refused:
-        build_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04"), volume))
-    assert "run good, effective cost NOK 7.0000000000 and USD 110.0800000000" in str(refused.value)
+    builder = lazy_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04"), volume))
+    (found,) = builder.failing_rows("run_billed_in_two_currencies_has_no_cost")
+    assert found["billed_amounts"] == "NOK 7.00 and USD 110.08"
 
 
 @pytest.mark.parametrize("code", ["usd", "US$", "EURO"])

@@ -17,6 +17,7 @@ import pytest
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.ledgers import EXPLAIN_TABLES, build_warehouse, publish_tables
 from support.small_company import AUGUST, JULY, Company
+from support.spoiled import run_events
 
 from pipelines.base.errors import CheckError, SourceError, TrainledgerError, UsageError
 from pipelines.config.settings import load_settings
@@ -325,3 +326,18 @@ def test_lines_of_a_source_that_is_configured_no_more_are_refused_by_name(compan
     company.config.write_text(text)
     with pytest.raises(SourceError, match=r"no \[\[billing\]\] source is called payer"):
         total(company.config, "trn-1")
+
+
+def test_a_run_in_two_currencies_is_explained_in_one_of_them(tmp_path: Path) -> None:
+    """An hour of 55.04 dollars and one of 550.40 krone: the cost of the run is unknown, its krone are one line."""
+    krone = {"line_item_currency_code": "NOK"}
+    lines = [instance_hour("2026-07-01T00", "i-1", "p5.48xlarge", "55.04")]
+    lines.append(instance_hour("2026-07-01T01", "i-1", "p5.48xlarge", "550.40") | krone)
+    write_export(tmp_path, {"2026-07": lines})
+    write_events(tmp_path / "runs", run_events())
+    config = write_config(tmp_path, billing="export", runs="runs")
+    publish_tables(config, EXPLAIN_TABLES)
+    with pytest.raises(UsageError, match="billed in NOK and USD, never added; choose one with --currency NOK"):
+        explained(config, lambda marts: for_run(marts, "good"), lambda found: None)
+    found = explained(config, lambda marts: for_run(marts, "good", "NOK"), lambda found: found.total())
+    assert (found["line_count"], found["effective_cost_usd"]) == (1, Decimal("550.40"))

@@ -1,5 +1,6 @@
 -- One row per interval of a run and currency: when it was and what its seconds cost; null where they are not billed.
 -- Over a run its phases sum to its compute, and so do its checkpoints with the tail.
+-- So they are where a run is billed in two currencies, for then it has no cost (fct_run_cost).
 -- What is attached is held for its stay, as a machine is; what a tag alone names has no stay.
 with stay as (
     select
@@ -10,6 +11,8 @@ with stay as (
         sum(billed_cost_usd) as billed_cost_usd
     from fct_ledger
     where bucket = 'run' and evidence <> 'tag_only' and piece_kind <> 'whole'
+        and run_id not in (select run_id from fct_ledger where bucket = 'run' group by run_id
+            having min(billing_currency) <> max(billing_currency))
     group by run_id, attempt_no, resource_id, piece_kind <> 'attached', hour_started_at, started_ms, ended_ms, billing_currency
 ),
 

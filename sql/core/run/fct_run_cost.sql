@@ -1,5 +1,14 @@
 -- One row per run: what the ledger charges to it, on what evidence and when, and its share of precompiled work.
-with ledger as (
+-- Amounts in two currencies have no sum: a run that is billed in both is billed and its cost is unknown.
+with several as (
+    select run_id, known_sum(accelerator_hours) as accelerator_hours,
+        max(nullif(accelerator_family, 'none')) as accelerator_family
+    from fct_ledger
+    where bucket = 'run'
+    group by run_id having min(billing_currency) <> max(billing_currency)
+),
+
+ledger as (
     select
         run_id, billing_currency,
         known_sum(accelerator_hours) as accelerator_hours,
@@ -21,7 +30,7 @@ with ledger as (
         -- AWS fills the invoice id in when a line is final (facts 2.5).
         max(case when invoice_id = '' then billing_month end) as open_billing_month
     from fct_ledger
-    where bucket = 'run'
+    where bucket = 'run' and run_id not in (select run_id from several)
     group by run_id, billing_currency
 ),
 
@@ -38,8 +47,7 @@ peak as (
     select
         machine.run_id, machine.billing_currency, sum(machine.accelerator_hours) as machine_accelerator_hours,
         cast(known_sum(cast(machine.accelerator_hours as decimal(24, 10)) * listed.peak_bf16_tflops) as double)
-            * 3600e12
-            as peak_flops
+            * 3600e12 as peak_flops
     from machine
     left join ref_instance_type as listed on listed.instance_type = replace(machine.instance_type, 'ml.', '')
     group by machine.run_id, machine.billing_currency
@@ -85,13 +93,14 @@ precompiled as (
 select
     run.run_id, run.workload_id, ledger.billing_currency,
     case when run.accelerator_family in ('none', 'mixed')
-        then coalesce(ledger.accelerator_family, run.accelerator_family)
+        then coalesce(ledger.accelerator_family, several.accelerator_family, run.accelerator_family)
         else run.accelerator_family end as accelerator_family,
-    ledger.run_id is not null as is_billed,
-    case when ledger.run_id is null then 0 else ledger.accelerator_hours end as accelerator_hours,
+    coalesce(ledger.run_id, several.run_id) is not null as is_billed,
+    case when coalesce(ledger.run_id, several.run_id) is null then 0
+        else coalesce(ledger.accelerator_hours, several.accelerator_hours) end as accelerator_hours,
     peak.machine_accelerator_hours, peak.peak_flops as bf16_peak_flops,
     ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd,
-    case when ledger.run_id is null then 0 else ledger.estimated_cost_usd end as estimated_cost_usd,
+    case when coalesce(ledger.run_id, several.run_id) is null then 0 else ledger.estimated_cost_usd end as estimated_cost_usd,
     ledger.imds_cost_usd, ledger.api_cost_usd, ledger.nodemap_cost_usd, ledger.tag_cost_usd, ledger.type_match_cost_usd,
     ledger.first_billing_month, ledger.last_billing_month, ledger.open_billing_month, newest.newest_usage_date,
     case when shared.run_id is null then 0 else shared.compile_shared_usd end as compile_shared_usd,
@@ -105,6 +114,7 @@ select
 from dim_run as run
 cross join newest
 left join ledger on ledger.run_id = run.run_id
+left join several on several.run_id = run.run_id
 left join peak on peak.run_id = run.run_id and peak.billing_currency = ledger.billing_currency
 left join shared on shared.run_id = run.run_id and shared.billing_currency = ledger.billing_currency
 left join precompiled on precompiled.run_id = run.run_id and precompiled.billing_currency = ledger.billing_currency
