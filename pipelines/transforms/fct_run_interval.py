@@ -29,7 +29,9 @@ INPUTS = (
 # Of the events of runs, which are many, only what intervals are made of.
 QUERIES = {
     "stg_tracker__checkpoint": """
-        select run_id, attempt_no, checkpoint_id, step, save_started_at, durable_at, stall_seconds, is_resumable, is_complete
+        select
+            run_id, attempt_no, checkpoint_id, step, save_started_at, durable_at, stall_seconds,
+            is_resumable, is_complete
         from stg_tracker__checkpoint""",
     "stg_tracker__evaluation": """
         select run_id, attempt_no, step, metric, value, split, evaluated_at from stg_tracker__evaluation""",
