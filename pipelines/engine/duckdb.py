@@ -218,7 +218,8 @@ def write_database(
         # Replacing in place leaves gaps.
         path.unlink(missing_ok=True)
         before = {}
-    connection = connect(threads=1 if new_bytes < _SMALL_BYTES else None)
+    # Two threads that write one table wait for each other more than they write.
+    connection = connect(threads=1)
     try:
         connection.execute(f"attach {quoted(path)} as copy (storage_version 'v1.2.0')")
         connection.execute("begin")

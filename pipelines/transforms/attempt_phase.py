@@ -140,21 +140,24 @@ def _stalls(checkpoint: pl.DataFrame) -> pl.DataFrame:
 def _swept(claims: pl.DataFrame) -> pl.DataFrame:
     """Stretches between neighboring moments, each with how many of every claim cover it: one sort, no pairs."""
     bounds = pl.concat(
-        claims.select(*ATTEMPT, "claim", started_ms=moment, change=pl.lit(change))
+        claims.select(*ATTEMPT, "claim", started_ms=moment, change=pl.lit(change, pl.Int32))
         for moment, change in (("started_ms", 1), ("ended_ms", -1))
     )
-    changes = [pl.when(pl.col("claim") == name).then("change").otherwise(0).alias(name) for name in CLAIMS]
+    # Of the claims that no attempt has, the causes of waste ask for one.
+    present = [name for name in CLAIMS if name in {"startup", *claims["claim"].unique()}]
+    # Every claim closes within its attempt, so that a running sum over all of them is one of each.
+    open_count = [
+        pl.when(pl.col("claim") == name).then("change").otherwise(0).cum_sum().alias(name) for name in present
+    ]
     order = [*ATTEMPT, "started_ms"]
     return (
         bounds.with_columns(pl.col("claim").cast(pl.Enum(list(CLAIMS))))
-        .select(*order, *changes)
         .sort(order)
-        # Every claim closes within its attempt, so that a running sum over all of them is one of each.
-        .with_columns(pl.col(list(CLAIMS)).cum_sum())
+        .select(*order, *open_count)
         .filter(_differs(order, -1))
         .with_columns(
             ended_ms=pl.when(~_differs(ATTEMPT, -1)).then(pl.col("started_ms").shift(-1)),
-            claim=pl.coalesce(pl.when(pl.col(name) > 0).then(pl.lit(name)) for name in CLAIMS),
+            claim=pl.coalesce(pl.when(pl.col(name) > 0).then(pl.lit(name)) for name in present),
         )
         .drop_nulls(["ended_ms", "claim"])
         .with_columns(phase=pl.col("claim").replace_strict(CLAIMS, return_dtype=pl.String))
@@ -175,11 +178,11 @@ def _cause() -> pl.Expr:
 
 def _touching(stretch: pl.DataFrame) -> pl.DataFrame:
     """Neighbors of one phase and cause as one stretch."""
+    same = [*ATTEMPT, "phase", "waste_cause"]
+    ends = stretch.filter(_differs(same, -1))["ended_ms"]
     return (
-        stretch.with_columns(part=_differs([*ATTEMPT, "phase", "waste_cause"], 1).cast(pl.Int64).cum_sum())
-        .group_by("part", maintain_order=True)
-        .agg(pl.col(*ATTEMPT, "phase", "waste_cause", "started_ms").first(), pl.col("ended_ms").last())
-        .with_columns(part_no=pl.int_range(pl.len()).over(ATTEMPT) + 1)
+        stretch.filter(_differs(same, 1))
+        .with_columns(ends, part_no=pl.int_range(pl.len()).over(ATTEMPT) + 1)
         .select(*ATTEMPT, "part_no", "phase", "waste_cause", "started_ms", "ended_ms")
     )
 

@@ -26,6 +26,17 @@ INPUTS = (
     "stg_tracker__checkpoint",
     "stg_tracker__evaluation",
 )
+# Of the events of runs, which are many, only what intervals are made of.
+QUERIES = {
+    "stg_tracker__checkpoint": """
+        select
+            run_id, attempt_no, checkpoint_id, step, save_started_at, durable_at, stall_seconds,
+            is_resumable, is_complete
+        from stg_tracker__checkpoint""",
+    "stg_tracker__evaluation": """
+        select run_id, attempt_no, step, metric, value, split, evaluated_at from stg_tracker__evaluation""",
+}
+_KINDS = ("checkpoint", "epoch", "phase", "tail", "target")
 
 
 def build(**table: pl.DataFrame) -> pl.DataFrame:
@@ -33,6 +44,9 @@ def build(**table: pl.DataFrame) -> pl.DataFrame:
 
     Those are attempt_no, phase and waste_cause; null for other kinds.
     """
+    # Run ids as numbers in their order: millions of rows are sorted, grouped and joined by them.
+    run_id = pl.Enum(pl.concat([frame["run_id"].unique() for frame in table.values()]).unique().sort())
+    table = {name: frame.cast({"run_id": run_id}) for name, frame in table.items()}
     run = table["dim_run"].select(
         "run_id",
         "target_metric",
@@ -45,27 +59,33 @@ def build(**table: pl.DataFrame) -> pl.DataFrame:
     phase = timed_phases(table["stg_tracker__phase"])
     work = working_time(table["stg_tracker__attempt"], phase, durable)
     parts = [
+        _checkpoints(run, durable),
+        _epochs(work, table["stg_tracker__epoch"]),
         attempt_phases(work, phase, durable, table).select(
             "run_id",
-            pl.lit("phase").alias("interval_kind"),
+            pl.lit("phase", pl.Enum(_KINDS)).alias("interval_kind"),
             pl.format("{}/{}", "attempt_no", "part_no").alias("interval_key"),
             pl.exclude("run_id", "part_no"),
         ),
-        _epochs(work, table["stg_tracker__epoch"]),
-        _checkpoints(run, durable),
         _target(run, table["stg_tracker__evaluation"]),
     ]
-    return pl.concat(parts, how="diagonal").select(
-        pl.col("run_id", "interval_kind", "interval_key"),
-        pl.col("part_no").fill_null(1),
-        pl.col("attempt_no", "phase", "waste_cause", "started_ms", "ended_ms"),
+    return (
+        pl.concat(parts, how="diagonal")
+        .select(
+            pl.col("run_id", "interval_kind", "interval_key"),
+            pl.col("part_no").fill_null(1),
+            pl.col("attempt_no", "phase", "waste_cause", "started_ms", "ended_ms"),
+        )
+        # The engine sorts what is in order in a third of the time.
+        .sort("run_id", "interval_kind", "interval_key", "part_no")
+        .cast({"run_id": pl.String, "interval_kind": pl.String})
     )
 
 
 def _interval(frame: pl.DataFrame, kind: str, key: pl.Expr, started: str, ended: str) -> pl.DataFrame:
     return frame.select(
         "run_id",
-        pl.lit(kind).alias("interval_kind"),
+        pl.lit(kind, pl.Enum(_KINDS)).alias("interval_kind"),
         key.cast(pl.String).alias("interval_key"),
         pl.col(started).cast(pl.Int64).alias("started_ms"),
         pl.col(ended).cast(pl.Int64).alias("ended_ms"),

@@ -45,7 +45,7 @@ def _take(lines: pl.DataFrame, form: tuple[str, dict[str, Form]] | None, found: 
     pattern, fields = form
     groups = pl.col("line").str.extract_groups(pattern).struct.rename_fields([*fields]).struct.unnest()
     texts = lines.select("file_no", "line_no", groups)
-    values = texts.select("file_no", "line_no", *(_value(name, form) for name, form in fields.items()))
+    values = texts.select("file_no", "line_no", *(_value(texts[name], form) for name, form in fields.items()))
     # What does not cast, such as February 30, is left over.
     is_read = pl.all_horizontal(
         texts["run_id"].is_not_null(),
@@ -63,15 +63,15 @@ def _take(lines: pl.DataFrame, form: tuple[str, dict[str, Form]] | None, found: 
     return lines.filter(~is_read)
 
 
-def _value(name: str, form: Form) -> pl.Expr:
-    text = pl.col(name)
+def _value(text: pl.Series, form: Form) -> pl.Series:
     if form.plain.endswith('Z"'):
-        moment = text.str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="ms", strict=False)
-        return moment.cast(pl.Int64)
+        # Whole seconds are read several times as fast.
+        fraction = "%.f" if text.str.contains(".", literal=True).any() else ""
+        return text.str.to_datetime(f"%Y-%m-%dT%H:%M:%S{fraction}", time_unit="ms", strict=False).cast(pl.Int64)
     if form.dtype == pl.Boolean:
         return text == "true"
     if form.dtype == pl.String:
-        return pl.when(text != "").then(text).alias(name)
+        return text.replace("", None)
     return text.cast(form.dtype, strict=False)
 
 

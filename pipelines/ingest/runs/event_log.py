@@ -45,6 +45,7 @@ class EventLog:
         self._keys: list[str] = []
         self._frames: dict[str, list[pl.DataFrame]] = {}
         self._seen: list[pl.DataFrame] = []
+        self._runs = pl.Enum([])
         self._forms = PlainForms()
         # Blocks that wait to be read together: the number of their file and of their first line.
         self._waiting: list[tuple[int, int, bytes]] = []
@@ -72,11 +73,12 @@ class EventLog:
             self._read_waiting()
             raise
         self._read_waiting()
+        self._number_runs()
 
     def frame(self, kind: str) -> pl.DataFrame:
         """The events of one kind: BASE and a column per field of FIELDS[kind]; null where a line lacks it."""
-        found = pl.concat([pl.DataFrame(schema=_schema(kind)), *self._frames.get(kind, ())])
-        return found.filter(~pl.col("run_id").is_in([*self.aside])) if self.aside else found
+        empty = pl.DataFrame(schema=_schema(kind) | {"run_id": self._runs})
+        return self._without_aside(pl.concat([empty, *self._frames.get(kind, ())]))
 
     def ordered(self, kind: str) -> pl.DataFrame:
         """The events of one kind by run and time, equal times by content: no order of delivery shows."""
@@ -84,10 +86,9 @@ class EventLog:
 
     def seen(self) -> pl.DataFrame:
         """First and last event, and most tokens of a heartbeat by (run_id, attempt_no); NO_ATTEMPT is the whole run."""
-        seen = pl.concat([pl.DataFrame(schema=_SEEN), *self._seen])
-        if self.aside:
-            seen = seen.filter(~pl.col("run_id").is_in([*self.aside]))
-        return _spans(seen)
+        return self._without_aside(
+            _spans(pl.concat([pl.DataFrame(schema=_SEEN | {"run_id": self._runs}), *self._seen]))
+        )
 
     def place(self, file_no: int, line_no: int) -> str:
         return f"{self._store.uri(self._keys[file_no])} line {line_no}"
@@ -106,6 +107,18 @@ class EventLog:
             f"Run {shown(run)}{ASIDE}, so what its machines cost is no run's: {why}" for run, why in self.aside.items()
         )
         return [*unknown, *strange, *self._cut, *aside]
+
+    def _number_runs(self) -> None:
+        """Make run ids numbers in their order: millions of events are sorted, grouped and joined by them."""
+        frames = {"": self._seen, **self._frames}
+        found = {kind: pl.concat(parts) for kind, parts in frames.items() if parts}
+        run_ids = found[""]["run_id"].unique().sort() if found else []
+        self._runs = pl.Enum(run_ids)
+        for kind, frame in found.items():
+            frames[kind][:] = [frame.cast({"run_id": self._runs})]
+
+    def _without_aside(self, found: pl.DataFrame) -> pl.DataFrame:
+        return found.filter(~pl.col("run_id").cast(pl.String).is_in([*self.aside])) if self.aside else found
 
     def _read_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []

@@ -44,9 +44,10 @@ def read(source: RunSource) -> RunRecords:
             f"{store.location}: {len(others)} files like {others[0]} are skipped; name event files {suffixes}."
         )
     typed = {
-        table: frame.with_columns(source_name=pl.lit(source.name))
+        # Sorted while run ids are numbers; the source is the same in every row.
+        table: frame.sort(*(name for name in SCHEMAS[table] if name in frame.columns), nulls_last=True)
+        .with_columns(source_name=pl.lit(source.name))
         .select(pl.col(name).cast(dtype) for name, dtype in SCHEMAS[table].items())
-        .sort(pl.all(), nulls_last=True)
         for table, frame in tables.items()
     }
     return RunRecords(typed, sorted(warnings))
@@ -167,7 +168,8 @@ def spans(
     thing = [*_ATTEMPT, key]
     both = [log.frame(kind).with_columns(closes=pl.lit(kind == closing)) for kind in (opening, closing)]
     events = pl.concat(both, how="diagonal")
-    order = dict.fromkeys(("at", "closes", key, *events.drop("file_no", "line_no").columns))
+    # Files are of one run each, so that events are nearly in the order of their run.
+    order = dict.fromkeys((*_ATTEMPT, "at", "closes", key, *events.drop("file_no", "line_no").columns))
     opens = ~pl.col("closes")
     # A stretch begins with the first opening, one after a closing and, by turns, one after another's.
     begins = pl.col("closes").shift(1).over(thing).fill_null(True)
@@ -210,9 +212,9 @@ def epochs(log: EventLog) -> pl.DataFrame:
     """One row per (run_id, attempt_no, epoch_index); not completed while completed_at is null."""
     epoch = [*_ATTEMPT, "epoch"]
     progress = ("step", "tokens_seen", "samples_seen", "fraction")
-    started = log.frame("epoch_started").group_by(epoch).agg(started_at=pl.col("at").min())
+    started = log.frame("epoch_started").group_by(epoch, maintain_order=True).agg(started_at=pl.col("at").min())
     # An epoch is complete with its last rank.
-    ended = log.frame("epoch_completed").group_by(epoch)
+    ended = log.frame("epoch_completed").group_by(epoch, maintain_order=True)
     completed = ended.agg(pl.col(*progress).max(), completed_at=pl.col("at").max())
     return completed.join(started, on=epoch, how="full", coalesce=True).rename({"epoch": "epoch_index"})
 
@@ -237,8 +239,8 @@ def checkpoints(log: EventLog, warnings: list[str]) -> pl.DataFrame:
     ).drop("checkpoint_id")
     merged = (
         pl.concat([kept, begun], how="diagonal")
-        .sort("at", "step", "uri", nulls_last=True)
-        .group_by(*_ATTEMPT, "name")
+        .sort("run_id", "at", "step", "uri", nulls_last=True)
+        .group_by(*_ATTEMPT, "name", maintain_order=True)
         .agg(
             pl.col("uri").first(ignore_nulls=True),
             pl.col("step").max(),
@@ -258,7 +260,7 @@ def checkpoints(log: EventLog, warnings: list[str]) -> pl.DataFrame:
     # A later attempt saves again what was lost: the last save of a checkpoint counts.
     return (
         merged.sort("run_id", "name", pl.col("durable_at").is_not_null(), "attempt_no")
-        .group_by("run_id", "name")
+        .group_by("run_id", "name", maintain_order=True)
         .last()
         .rename({"name": "checkpoint_id"})
     )
@@ -272,7 +274,7 @@ def _identified(saves: pl.DataFrame) -> pl.DataFrame:
     address = pl.col("address").fill_null("")
     # Without a step or an address, only its time distinguishes a save from the next.
     step = pl.coalesce(pl.col("step").cast(pl.String), pl.when(pl.col("uri").is_null()).then("at").cast(pl.String))
-    made = pl.concat_str("run_id", pl.lit(":"), step.fill_null(""), pl.lit(":"), address)
+    made = pl.concat_str(pl.col("run_id").cast(pl.String), pl.lit(":"), step.fill_null(""), pl.lit(":"), address)
     named = saves.join(digest, on="uri", how="left", maintain_order="left")
     return named.with_columns(name=pl.coalesce("checkpoint_id", made)).drop("address")
 
@@ -289,4 +291,4 @@ def evaluations(log: EventLog) -> pl.DataFrame:
     )
     # One metric has one value at a time; the furthest step is the one it was measured at.
     key = [*_ATTEMPT, "metric", "split", "evaluated_at"]
-    return once.sort("step", "value", nulls_last=False).unique(key, keep="last")
+    return once.sort("run_id", "step", "value", nulls_last=False).unique(key, keep="last", maintain_order=True)
