@@ -96,11 +96,12 @@ class EventLog:
     def warnings(self) -> list[str]:
         """One sentence for each thing that was skipped."""
         unknown = (
-            f"{self._store.location}: {_lines(count)} of unknown kind {kind!r} skipped; correct the kind."
+            f"{self._store.location}: {_lines(count)} of unknown kind {shown(kind)} skipped; correct the kind."
             for kind, count in self._unknown.items()
         )
         strange = (
-            f"{self._store.location}: unknown field {field!r} of {kind} skipped in {_lines(count)}; correct its name."
+            f"{self._store.location}: unknown field {shown(field)} of {kind} skipped in {_lines(count)}; "
+            "correct its name."
             for (kind, field), count in self._strange.items()
         )
         aside = (

@@ -36,6 +36,8 @@ _PLACE = re.compile(r"(?:^|/)(?P<account_id>\d{12})/(?:.+/)?(?P<region_id>[a-z]{
 _PERMISSIONS = "cloudwatch:ListMetrics and cloudwatch:GetMetricData"
 # Metrics in one request; a month of them has fewer values than an answer may have.
 _MOST_METRICS = 100
+# Calls or tokens of an hour; more is no count.
+_LARGEST = 10**15
 _KEYS = {"started_at": AT, "account_id": pl.String, "region_id": pl.String, "modelId": pl.String}
 Answer = tuple[str, Mapping[str, str], Any]
 """Its address, its account and region, and the answer."""
@@ -60,6 +62,8 @@ def read(source: ServingSource, answered: Answered | None = None) -> ServingReco
                 for at, value in zip(result["Timestamps"], result["Values"], strict=True):
                     moment = answers.moment({"Timestamps": at}, "Timestamps", where)
                     assert moment is not None
+                    if abs(value) > _LARGEST:
+                        raise ValueError(f"{metric} of {value:.3g}")
                     # The same hour in two answers counts once; values within an hour add up.
                     samples[place["account_id"], place["region_id"], model, metric, moment] = round(value)
     rows: dict[tuple[Any, ...], Row] = {}
