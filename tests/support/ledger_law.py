@@ -1,4 +1,4 @@
-"""The ledger law (design 3), checked on a built warehouse and of the bill as a plain reader adds it up."""
+"""The ledger law (design 3), checked on a built warehouse and on the bill as a plain reader adds it up."""
 
 from __future__ import annotations
 

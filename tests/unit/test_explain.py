@@ -159,7 +159,7 @@ def test_lines_and_their_pieces_are_counted_apart_and_sum_at_every_level(shared_
     assert "all 2 lines " in explain(["run", "b", "--config", str(shared_hour)])
 
 
-def test_the_rule_of_every_charge_type_is_shown_also_of_lines_that_are_not_shown(shared_hour: Path) -> None:
+def test_the_rule_of_every_charge_type_is_explained_also_of_lines_that_are_not_shown(shared_hour: Path) -> None:
     page = explain(["invoice", "INV-1", "--lines", "1", "--config", str(shared_hour)])
     rules = page[page.index("How each charge type") : page.index("Buckets\n")]
     assert [rule.strip().partition(":")[0] for rule in rules.splitlines()[1:] if rule.startswith("  ")] == [

@@ -1,4 +1,4 @@
-"""The policy: an argument of the models that need it, and part of what a publication records it was made from."""
+"""The policy: an argument of the models that need it, and part of the inputs that a publication records."""
 
 from __future__ import annotations
 
