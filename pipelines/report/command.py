@@ -43,6 +43,8 @@ def report(
     ] = None,
 ) -> None:
     """Write a report as one HTML page, a PDF or an evidence pack, or print it."""
+    if out and (option := {".pdf": "--pdf", ".zip": "--pack"}.get(out.suffix.lower())):
+        raise UsageError(f"--out writes an HTML page; use {option} {out}.")
     if bundle and not pack:
         raise UsageError("--bundle requires --pack; name the file of the evidence pack with --pack.")
     if sign and not pack:

@@ -17,6 +17,7 @@ from support.report_marts import FACTS, Marts, charge, example, part, rendered, 
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.present.render import ReportFacts, render_report
+from pipelines.report.command import report
 
 Render = Callable[..., str]
 
@@ -393,3 +394,10 @@ def test_one_invoice_of_two_sellers_is_kept_apart(render: Render) -> None:
     tie = part(render(marts), "reconciliation")
     assert "June 2026 1234567 payer 111122223333" in tie
     assert "June 2026 1234567 AWS Marketplace payer 111122223333 12,345 $80.50" in tie
+
+
+@pytest.mark.parametrize(("name", "option"), [("report.pdf", "--pdf"), ("Evidence.ZIP", "--pack")])
+def test_a_page_is_not_written_into_a_pdf_or_a_zip_file(tmp_path: Path, name: str, option: str) -> None:
+    with pytest.raises(UsageError, match=f"--out writes an HTML page; use {option} "):
+        report(out=tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
