@@ -68,7 +68,8 @@ select
     coalesce(line_item_usage_amount, 0) as usage_quantity, line_item_normalized_usage_amount as normalized_units,
     coalesce(savings_plan_savings_plan_a_r_n, commitment_reservation_id) as commitment_discount_id,
     commitment_eligibility,
-    cast(coalesce(line_item_usage_amount, 0) * million_tokens_per_unit as decimal(30, 13)) as million_tokens,
+    -- Rounded once its lines are summed: to round a decimal takes DuckDB longer than all else that a line needs here.
+    coalesce(line_item_usage_amount, 0) * million_tokens_per_unit as million_tokens,
     coalesce(without_session(line_item_iam_principal), line_item_user_identifier) as iam_principal,
     is_shared_usage, charge_kind_id,
     cast(list_cost as decimal(20, 10)) as list_cost_usd,
