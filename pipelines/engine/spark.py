@@ -13,7 +13,7 @@ import polars as pl
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from pipelines.base.errors import EngineError, TrainledgerError
+from pipelines.base.errors import EngineError, SourceError, TrainledgerError, UsageError
 from pipelines.engine.base import Engine, Item, Made
 from pipelines.engine.spark_session import close_session, first_line, is_interrupted, open_session
 from pipelines.engine.spark_sql import spark_sql, view_name
@@ -32,13 +32,24 @@ _NO_JARS = (
     "Spark has no jars that read S3; name those of its Hadoop version as `jars` under [warehouse.spark], or as "
     '"spark.jars.packages" = "org.apache.hadoop:hadoop-aws:…" under [warehouse.spark.conf].'
 )
-_MISSING = {
-    'No FileSystem for scheme "s3a"': _NO_JARS,
-    "S3AFileSystem not found": _NO_JARS,
-    "No module named": (
-        "The Python of the executors has no trainledger; install it there, or name one that has it as "
-        '"spark.pyspark.python" under [warehouse.spark.conf].'
-    ),
+_NO_CODE = (
+    "The Python of the executors has no trainledger; install it there, or name one that has it as "
+    '"spark.pyspark.python" under [warehouse.spark.conf].'
+)
+_NO_MEMORY = (
+    "The executors ran out of memory; raise `memory` under [warehouse.spark], or make smaller tasks by a higher "
+    '"spark.sql.shuffle.partitions" under [warehouse.spark.conf], and run it again: it continues from here.'
+)
+_NO_ACCESS = (
+    "Executors have no access to s3{0}; allow the role of their machines s3:ListBucket on the bucket, and "
+    "s3:GetObject, s3:PutObject and s3:DeleteObject on its objects."
+)
+# By what an error of Spark, its executors or the cluster contains.
+_KNOWN: dict[str, tuple[type[TrainledgerError], str]] = {
+    r'No FileSystem for scheme "s3a"|S3AFileSystem not found': (EngineError, _NO_JARS),
+    r"No module named": (EngineError, _NO_CODE),
+    r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|with code 52\b|exit code 137|memory limits": (UsageError, _NO_MEMORY),
+    r"AccessDeniedException: s3a(://[^\s:]+)": (SourceError, _NO_ACCESS),
 }
 # Files never change, and looking up their columns takes a job.
 _columns: dict[tuple[str, ...], StructType] = {}
@@ -180,6 +191,7 @@ def _sentence() -> Iterator[None]:
     except (PySparkException, SqlglotError, Py4JError) as error:
         if is_interrupted():
             raise KeyboardInterrupt from error
-        if missing := next((fix for sign, fix in _MISSING.items() if sign in str(error)), None):
-            raise EngineError(missing) from error
+        for sign, (kind, message) in _KNOWN.items():
+            if found := re.search(sign, str(error)):
+                raise kind(message.format(*found.groups())) from error
         raise EngineError(f"Spark: {first_line(error)}") from error

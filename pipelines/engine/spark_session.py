@@ -155,6 +155,8 @@ def _first_session(options: Spark) -> SparkSession:
 
     # Spark logs every refused SELECT on the console before it raises.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    # The bridge logs the interrupt that it passes on, with a trace.
+    logging.getLogger().addFilter(lambda record: not str(record.msg).startswith("KeyboardInterrupt while sending"))
     if not options.is_joined:
         return _started(options)
     return _connected(options) if "://" in options.master else _of_the_platform(options)

@@ -9,6 +9,7 @@ import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.AccessDeniedException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -176,6 +177,9 @@ public class ObjectStore extends FileSystem {
     private HttpResponse<byte[]> send(HttpRequest.Builder request, Path path, int other) throws IOException {
         try {
             HttpResponse<byte[]> answer = client.send(request.build(), BodyHandlers.ofByteArray());
+            if (answer.statusCode() == 403) {
+                throw new AccessDeniedException(path.toString());
+            }
             if (answer.statusCode() / 100 != 2 && answer.statusCode() != other) {
                 throw new IOException(path + ": " + answer.statusCode());
             }

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -59,8 +59,8 @@ def cluster(
 
 
 @contextmanager
-def recorded_store() -> Iterator[tuple[str, list[Request]]]:
-    """The URL of an empty S3 server on loopback and the requests it gets."""
+def recorded_store(denied: Collection[Callable[[Request], bool]] = ()) -> Iterator[tuple[str, list[Request]]]:
+    """The URL of an empty S3 server on loopback and the requests it gets; those that a rule denies it refuses."""
     from moto.backends import get_backend
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
@@ -73,6 +73,9 @@ def recorded_store() -> Iterator[tuple[str, list[Request]]]:
     def recording(environ: dict[str, Any], answer: Callable[..., Any]) -> Iterable[bytes]:
         owner = _OWNER.search(environ.get("HTTP_AUTHORIZATION", ""))
         name, method, path = owner[1] if owner else "", environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        if any(rule(Request(name, method, path, 0)) for rule in denied):
+            answer("403 Forbidden", [("Content-Type", "application/xml")])
+            return [b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"]
         body = b"".join(application(environ, answer))
         requests.append(Request(name, method, path, len(body)))
         return [body]
@@ -96,6 +99,13 @@ def s3a_jar(folder: Path) -> Path:
     jar = folder / "s3a.jar"
     subprocess.run(["jar", "--create", "--file", str(jar), "-C", str(folder / "classes"), "."], check=True)
     return jar
+
+
+def workers_of(process: int) -> list[int]:
+    """The processes of the cluster's workers that a process started and that are alive."""
+    children = Path(f"/proc/{process}/task").glob("*/children")
+    found = [int(child) for file in children for child in file.read_text().split()]
+    return [child for child in found if b"worker.Worker" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def _logged(log: Path, words: str, times: int = 1) -> str:
