@@ -75,6 +75,8 @@ def test_a_run_billed_in_two_currencies_has_no_cost_and_stops_no_other(tmp_path:
     assert found["billed_amounts"] == "NOK 550.40 and USD 55.04"
     epochs = ask(builder, "select effective_cost_usd from mart_epoch_cost where run_id = 'good'").rows()
     assert all(cost is None for (cost,) in epochs)
+    # One uninterrupted attempt wastes nothing in any currency.
+    assert rows[0]["wasted_cost_usd"] == 0
 
 
 def test_a_run_whose_tagged_storage_is_in_another_currency_has_no_cost_either(tmp_path: Path) -> None:

@@ -102,7 +102,8 @@ select
     coalesce(waste.billed_node_ms, 0) as billed_node_ms
 from dim_run as run
 join fct_run_cost as cost on cost.run_id = run.run_id
-left join waste on waste.run_id = run.run_id and waste.billing_currency = cost.billing_currency
+left join waste on waste.run_id = run.run_id and cost.is_billed
+    and waste.billing_currency is not distinct from cost.billing_currency
 left join phased on phased.run_id = run.run_id
 left join target on target.run_id = run.run_id
 left join held on held.run_id = run.run_id
