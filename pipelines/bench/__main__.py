@@ -1,9 +1,9 @@
 """`make bench`: what a build costs compared with a bare scan of the same files, measured in the same run.
 
 At sizes from a million lines up to the requested one it measures, in turn and each as its own process: a bare DuckDB
-scan and aggregation of the columns the models read, a full build, an unchanged refresh, the refresh of a restated
-month and, with --spark, a full build on Spark; and at up to two million lines the ingest of the bill as a legacy csv.gz
-report and a bare Polars read of it.
+scan and aggregation of the columns the models read, one with exact sums, a full build, an unchanged refresh, the
+refresh of a restated month and, with --spark, a full build on Spark; and at up to two million lines the ingest of the
+bill as a legacy csv.gz report and a bare Polars read of it.
 First it measures the fixed cost: start-up, a small build by stage, and how both grow with the months.
 With --runs it measures instead the build of so many runs, a hundred epochs, checkpoints and evaluations each, and the
 reports of a year of as many; with --accounts what a recommendation of commitments over thirteen months of so many
@@ -104,6 +104,7 @@ def measure(place: Path, size: int, runs: dict[tuple[int, str], list[Run]], has_
     build = ["-m", "pipelines", "build", "--config", str(place / "trainledger.toml")]
     shutil.rmtree(place / "warehouse", ignore_errors=True)
     runs[size, "bare scan"].append(task("bare-scan", place))
+    runs[size, "exact scan"].append(task("exact-scan", place))
     runs[size, "full build"].append(timed(build))
     runs[size, "unchanged refresh"].append(timed(build))
     task("restate", place)

@@ -153,6 +153,22 @@ def bare_scan(place: Path, lines: int) -> None:
         )
 
 
+def exact_scan(place: Path, lines: int) -> None:
+    """The least that any ledger of the bill does: its columns read, the numbers added exactly and the texts hashed."""
+    from pipelines.engine.duckdb import DuckDBEngine
+
+    files = sorted(current_delivery(place)[1].glob("*.parquet"))
+    present = set(pq.read_schema(files[0]).names)
+    numbers, texts = [], []
+    for name, aggregate in _needed():
+        if name in present:
+            (numbers if aggregate.startswith("sum") else texts).append(name)
+    sums = ", ".join(f"sum(cast({name} as decimal(20, 10)))" for name in numbers)
+    with DuckDBEngine() as engine:
+        engine.view("bill", files)
+        engine.query(f"select count(*), bit_xor(hash({', '.join(texts)})), {sums} from bill")
+
+
 def ingest_csv(place: Path, lines: int) -> None:
     """The legacy report into the raw store."""
     from pipelines.config.sources import BillingSource
@@ -209,6 +225,7 @@ TASKS = {
     "restate": restate,
     "add-day": add_day,
     "bare-scan": bare_scan,
+    "exact-scan": exact_scan,
     "ingest-csv": ingest_csv,
     "read-csv": read_csv,
 }
