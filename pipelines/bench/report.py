@@ -25,11 +25,11 @@ recognized by name. A csv is unpacked and parsed once, one block ahead of the on
 parsing bounds it.
 
 The bare scan reads every column that a build reads, sums the numbers, takes the largest of the texts and groups by
-day, account, line type and product. The exact scan reads the same columns, adds the numbers as decimals and hashes the
-texts together: nothing that makes a ledger can do less. The bare csv read is `polars.read_csv` with all columns as text, the least that
-reads any bill; its tables are thrown away. A slope is what a further million lines cost: the difference between the
-largest and the smallest size, so that start-up cancels out. Targets are judged by the clock; on a busy machine look at
-processor time."""
+day, account, line type and product. The exact scan reads the same columns, adds the numbers as decimals and hashes
+the texts together: nothing that makes a ledger can do less. The bare csv read is `polars.read_csv` with all columns
+as text, the least that reads any bill; its tables are thrown away. A slope is what a further million lines cost: the
+difference between the largest and the smallest size, so that start-up cancels out. Targets are judged by the clock;
+on a busy machine look at processor time."""
 
 
 @dataclass(frozen=True)
