@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from pipelines.base.errors import EngineError, SourceError, TrainledgerError
+from pipelines.base.errors import EngineError, SourceError, TrainledgerError, UsageError
 from pipelines.base.sql import identifier, quoted
 from pipelines.engine.base import Engine
 
@@ -276,15 +276,25 @@ _NOT_OF_A_FILE = (
     duckdb.CatalogException,
     duckdb.ConversionException,
     duckdb.InterruptException,
-    duckdb.OutOfMemoryException,
     duckdb.OutOfRangeException,
     duckdb.ParserException,
     duckdb.PermissionException,
 )
 
 
+_NO_MEMORY = (
+    "DuckDB needs more than `memory_limit` allows; raise it under [warehouse], to half of the machine's memory at "
+    "most, and run it again: it continues from here."
+)
+
+
 def explained(error: duckdb.Error, files: Iterable[Path]) -> TrainledgerError:
-    """The error to raise for one of DuckDB's: SourceError where one of the Parquet `files` cannot be read."""
+    """The error to raise for one of DuckDB's: SourceError where one of the Parquet `files` cannot be read.
+
+    UsageError where `memory_limit` is too low for the bill.
+    """
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return UsageError(_NO_MEMORY)
     if not isinstance(error, _NOT_OF_A_FILE):
         # DuckDB does not always name the file, so each is tried.
         for file in sorted(set(files), key=lambda file: str(file) not in str(error)):

@@ -1,5 +1,6 @@
-"""DuckDB 2.0.0 lost rows without a word: an empty CREATE TABLE AS and a bulk insert in one transaction.
+"""What DuckDB does that a user must not meet.
 
+DuckDB 2.0.0 lost rows without a word: an empty CREATE TABLE AS and a bulk insert in one transaction.
 Groups and filters then saw nothing of a million rows that `count(*)` saw. The first version in the allowed range
 that does it again must fail here, before it is let near money.
 """
@@ -11,7 +12,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipelines.engine.duckdb import connect
+from pipelines.base.errors import UsageError
+from pipelines.engine.duckdb import DuckDBEngine, connect
 
 ROWS = 1_000_000
 EMPTY = ("limit 0", "where false")
@@ -40,3 +42,10 @@ def test_rows_inserted_after_an_empty_create_are_all_seen(source: Path, empty: s
     assert run("delete from t where p = '2026-02'") == [(333_333,)]
     assert run("select count(*) from t") == [(ROWS - 333_333,)]
     connection.close()
+
+
+def test_a_bill_that_memory_cannot_hold_names_the_setting() -> None:
+    """A sorted list cannot spill: its 400 MB do not fit into 64 MB."""
+    engine = DuckDBEngine(memory_limit="64MB", threads=1)
+    with engine, pytest.raises(UsageError, match=r"more than `memory_limit` allows; raise it under \[warehouse\]"):
+        engine.query("select list(number order by number desc) from range(50_000_000) as numbers(number)")
