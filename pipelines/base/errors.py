@@ -35,4 +35,9 @@ class EngineError(TrainledgerError):
 
 def shown(name: str) -> str:
     """A name from outside, quoted in a message; only its beginning where it is long."""
-    return repr(name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…")
+    return repr(cut(name, _SHOWN))
+
+
+def cut(text: str, most: int) -> str:
+    """A text from outside of at most so many letters, which ends in … where it is longer."""
+    return text if len(text) <= most else f"{text[:most]}…"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from support.two_sources import events, wandb
 
+from pipelines.base.errors import SourceError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import RunRecords
+from pipelines.ingest.runs.records import RunRecords, reading
 from pipelines.ingest.runs.tracker import read_all
 
 
@@ -106,3 +108,9 @@ def test_what_a_precompile_saves_is_no_checkpoint(tmp_path: Path) -> None:
     saves = RunSource(name="saves", kind="checkpoints", location=str(tmp_path / "saves"))
     records = read_all([events(tmp_path / "e", purpose="compile_only"), saves])
     assert {row for row in rows(records, "checkpoint", "is_complete")} == {(False,)}
+
+
+def test_a_value_of_any_length_makes_a_sentence_that_can_be_read() -> None:
+    with pytest.raises(SourceError, match=r"could not convert string to float: 'x{400}") as caught, reading("a.txt"):
+        float("x" * 70_000)
+    assert len(str(caught.value)) < 600 and str(caught.value).endswith("…; fix it where it was written.")

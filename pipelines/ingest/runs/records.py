@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, cut
 from pipelines.base.parse import ParseError
 from pipelines.config.sources import RunSource
 from pipelines.ingest.schema import Schema, schema
@@ -22,6 +22,8 @@ MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, Arithm
 # More epochs than any run has; each would be a row.
 MOST_EPOCHS = 1_000_000
 _LARGEST = 1 << 63
+# Letters of what is wrong with a value, which the library repeats whole.
+_LONGEST = 500
 # Start and end columns by table.
 _SPAN = ("started_at", "ended_at")
 _SPANS = {"run": _SPAN, "attempt": _SPAN, "phase": _SPAN, "resource": ("joined_at", "left_at")}
@@ -39,7 +41,7 @@ def reading(what: str, fix: str = "fix it where it was written") -> Iterator[Non
     except MALFORMED as error:
         known = {KeyError: f"lacks {error}", ParseError: str(error)}
         wrong = known.get(type(error), f"has an unexpected form ({error})")
-        raise SourceError(f"{what} {wrong}; {fix}.") from error
+        raise SourceError(f"{what} {cut(wrong, _LONGEST)}; {fix}.") from error
 
 
 def utc(value: datetime | str | float | None) -> datetime | None:
