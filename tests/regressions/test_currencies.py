@@ -79,6 +79,20 @@ def test_a_run_billed_in_two_currencies_has_no_cost_and_stops_no_other(tmp_path:
     assert rows[0]["wasted_cost_usd"] == 0
 
 
+def test_what_was_compiled_in_two_currencies_is_unknown_to_the_run_that_loads_it(tmp_path: Path) -> None:
+    """T19. `good` compiles for 55.04 dollars and 550.40 krone; `other` costs 110.08 and its part of that is no zero."""
+    theirs = [hour(clock, "55.04", line_item_resource_id="i-2") for clock in (0, 1)]
+    config = deliver(tmp_path, hour(0, "55.04"), hour(1, "550.40", **KRONE), *theirs)
+    compiling, *rest = run_events()
+    write_events(tmp_path / "runs", [compiling | {"purpose": "compile_only"}, *rest])
+    started, *events = [event | ({"resource": "i-2"} if "resource" in event else {}) for event in run_events("other")]
+    write_events(tmp_path / "runs", [started | {"compile_run_id": "good"}, *events], "other.jsonl")
+    (other,) = ask(lazy_warehouse(config), "select * from fct_run_cost where run_id = 'other'").rows(named=True)
+    assert other["effective_cost_usd"] == Decimal("110.08")
+    parts = ("list_compile_part_usd", "effective_compile_part_usd", "billed_compile_part_usd", "compile_shared_usd")
+    assert [other[part] for part in parts] == [None] * 4
+
+
 def test_a_run_whose_tagged_storage_is_in_another_currency_has_no_cost_either(tmp_path: Path) -> None:
     """T19. Lines that only name the run by a tag meet its instance-hours in the ledger."""
     volume = {**plain("Usage", "7.00", **KRONE), "line_item_usage_type": "USW2-EBS:VolumeUsage.gp3"}

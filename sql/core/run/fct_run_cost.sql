@@ -4,8 +4,7 @@ with several as (
     select run_id, known_sum(accelerator_hours) as accelerator_hours,
         max(nullif(accelerator_family, 'none')) as accelerator_family
     from fct_ledger
-    where bucket = 'run'
-    group by run_id having min(billing_currency) <> max(billing_currency)
+    where bucket = 'run' group by run_id having min(billing_currency) <> max(billing_currency)
 ),
 
 ledger as (
@@ -71,23 +70,22 @@ loaded as (
 ),
 
 shared as (
-    select run_id, billing_currency, piece_usd(effective_cost_usd, part_no - 1, part_no, part_count)
-        as compile_shared_usd
+    select run_id, billing_currency, piece_usd(effective_cost_usd, part_no - 1, part_no, part_count) as compile_shared_usd
     from loaded
     union all
     select compile_run_id, billing_currency, - max(effective_cost_usd)
-    from loaded
-    group by compile_run_id, billing_currency
+    from loaded group by compile_run_id, billing_currency
 ),
 
 -- In a comparison a run bears an equal part of what was compiled for it, on each basis.
 precompiled as (
     select run.run_id, maker.list_cost_usd, maker.effective_cost_usd, maker.billed_cost_usd, maker.billing_currency,
-        count(*) over (partition by maker.run_id) as part_count
+        count(*) over (partition by compiler.run_id) as part_count
     from dim_run as run
     join dim_run as compiler on compiler.run_id = run.compile_run_id and compiler.purpose = 'compile_only'
-    join ledger as maker on maker.run_id = compiler.run_id
-    where run.purpose <> 'compile_only'
+    left join ledger as maker on maker.run_id = compiler.run_id
+    where run.purpose <> 'compile_only' and coalesce(maker.run_id, compiler.run_id) in (
+        select run_id from ledger union all select run_id from several)
 )
 
 select
@@ -103,12 +101,13 @@ select
     case when coalesce(ledger.run_id, several.run_id) is null then 0 else ledger.estimated_cost_usd end as estimated_cost_usd,
     ledger.imds_cost_usd, ledger.api_cost_usd, ledger.nodemap_cost_usd, ledger.tag_cost_usd, ledger.type_match_cost_usd,
     ledger.first_billing_month, ledger.last_billing_month, ledger.open_billing_month, newest.newest_usage_date,
-    case when shared.run_id is null then 0 else shared.compile_shared_usd end as compile_shared_usd,
+    case when coalesce(shared.run_id, precompiled.run_id) is null then 0 else shared.compile_shared_usd end as compile_shared_usd,
     case when precompiled.run_id is null then 0 else ratio(precompiled.list_cost_usd, precompiled.part_count) end
         as list_compile_part_usd,
     case when precompiled.run_id is null then 0 else ratio(precompiled.effective_cost_usd, precompiled.part_count) end
         as effective_compile_part_usd,
-    coalesce(ratio(precompiled.billed_cost_usd, precompiled.part_count), 0) as billed_compile_part_usd,
+    case when precompiled.run_id is null then 0 else ratio(precompiled.billed_cost_usd, precompiled.part_count) end
+        as billed_compile_part_usd,
     ledger.attached_list_usd as attached_list_cost_usd,
     case when ledger.region_id = ledger.last_region_id then ledger.region_id end as region_id
 from dim_run as run
@@ -117,4 +116,5 @@ left join ledger on ledger.run_id = run.run_id
 left join several on several.run_id = run.run_id
 left join peak on peak.run_id = run.run_id and peak.billing_currency = ledger.billing_currency
 left join shared on shared.run_id = run.run_id and shared.billing_currency = ledger.billing_currency
-left join precompiled on precompiled.run_id = run.run_id and precompiled.billing_currency = ledger.billing_currency
+left join precompiled on precompiled.run_id = run.run_id
+    and coalesce(precompiled.billing_currency, ledger.billing_currency) = ledger.billing_currency
