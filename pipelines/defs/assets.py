@@ -24,12 +24,13 @@ from pipelines.models.built import Built
 from pipelines.models.catalog import SCHEMAS, SESSION_TABLES, Model, load_catalog
 from pipelines.models.checks import Severity
 from pipelines.models.contract import OWNER, Contract, contract_paths, load_contract
-from pipelines.models.publish import publish
+from pipelines.models.publish import drop_undelivered, publish
 from pipelines.models.records import RECORDS
 from pipelines.models.refresh import read_bill
 from pipelines.models.revision import code_revision
 from pipelines.models.written import added
 from pipelines.query.marts import MARTS
+from pipelines.warehouse.lock import TABLES
 
 PUBLICATION = dg.AssetKey("publication")
 
@@ -140,7 +141,8 @@ def materialize(
         yield dg.MaterializeResult(metadata={"computed": "where it is read"})
         return
     built: list[Built] = []
-    with step(ledger) as planned:
+    parts = context.partition_keys if model.grain == "month" else [TABLES]
+    with step(ledger, *parts) as planned:
         try:
             months = months_of(context, planned) if model.grain == "month" else [None]
             for made in ledger.builder.build_months(model.name, months):
@@ -241,8 +243,9 @@ def bill_asset(months: dg.PartitionsDefinition, owners: Owners) -> dg.AssetsDefi
         pool=POOL,
     )
     def bill(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
-        with step(ledger) as planned:
+        with step(ledger, *context.partition_keys) as planned:
             stored = read_bill(ledger.builder, planned, months_of(context, planned))
+            drop_undelivered(ledger.builder, planned)
         for listed in LISTS:
             of_list = [raw for raw in stored if raw.delivery.listed is listed]
             yield dg.MaterializeResult(
@@ -273,7 +276,7 @@ def records_asset(what: str, owners: Owners) -> dg.AssetsDefinition:
         pool=POOL,
     )
     def brought(ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
-        with step(ledger):
+        with step(ledger, TABLES):
             counts = records(ledger.builder.warehouse)
         for table in records.tables:
             yield dg.MaterializeResult(asset_key(table), metadata={"dagster/row_count": counts[table]})

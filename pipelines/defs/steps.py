@@ -1,34 +1,32 @@
 """What every asset shares: the ledger of its run, its key, its months and what is tried again."""
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 
 import dagster as dg
 
-from pipelines.base.errors import TrainledgerError, UnreachableError, UsageError
+from pipelines.base.errors import TrainledgerError, UnreachableError
 from pipelines.config.settings import Settings, load_settings
 from pipelines.models.build import Builder
 from pipelines.models.catalog import INPUT_TABLES, load_catalog
 from pipelines.models.publish import Plan, plan
+from pipelines.models.refresh import undelivered
 from pipelines.models.warehouse import Warehouse
-from pipelines.warehouse.lock import BuildBusy
+from pipelines.warehouse.lock import Waiting
 
 # A source that does not answer is retried; bad content fails at once.
 PATIENCE = dg.RetryPolicy(max_retries=3, delay=10, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
 ONE_RUN = dg.BackfillPolicy.single_run()
 POOL = "warehouse"
-# Between two looks at whether another build has ended.
-_PAUSE = 1.0
 
 
 class Ledger:
-    """A builder and the plan it follows."""
+    """A builder and the plan it follows; a step locks what it writes, and `waiting` names the build it waits for."""
 
-    def __init__(self, builder: Builder):
-        self.builder = builder
+    def __init__(self, builder: Builder, waiting: Waiting = lambda sentence: None):
+        self.builder, self.waiting = builder, waiting
 
     @cached_property
     def plan(self) -> Plan:
@@ -36,29 +34,15 @@ class Ledger:
         return plan(self.builder.warehouse)
 
 
-@contextmanager
-def open_ledger(settings: Settings, note: Callable[[str], None] = lambda sentence: None) -> Iterator[Ledger]:
-    """The ledger, locked against other builds: while one runs this one waits, and `note` is called with its name."""
-    builder = Builder(Warehouse(settings))
-    noted = ""
-    with ExitStack() as held:
-        while True:
-            try:
-                held.enter_context(builder.lake.lock())
-                break
-            except BuildBusy as busy:
-                if str(busy) != noted:
-                    note(noted := str(busy))
-                time.sleep(_PAUSE)
-        builder.warehouse.sweep()
-        yield Ledger(builder)
+def open_ledger(settings: Settings, waiting: Waiting = lambda sentence: None) -> Ledger:
+    """The ledger of a configured warehouse."""
+    return Ledger(Builder(Warehouse(settings)), waiting)
 
 
-@dg.resource(description="The warehouse of trainledger.toml ($TRAINLEDGER_CONFIG), locked for the run.")
-def ledger_resource(context: dg.InitResourceContext) -> Iterator[Ledger]:
-    """The ledger of the configured warehouse; a second run waits for the first."""
-    with open_ledger(load_settings(), context.log.info if context.log else print) as ledger:
-        yield ledger
+@dg.resource(description="The warehouse of trainledger.toml ($TRAINLEDGER_CONFIG).")
+def ledger_resource(context: dg.InitResourceContext) -> Ledger:
+    """The ledger of the configured warehouse."""
+    return open_ledger(load_settings(), context.log.info if context.log else print)
 
 
 def first_month(settings: Settings | None) -> str:
@@ -76,13 +60,17 @@ def billing_months(first: str) -> dg.MonthlyPartitionsDefinition:
 
 
 @contextmanager
-def step(ledger: Ledger) -> Iterator[Plan]:
+def step(ledger: Ledger, *parts: str) -> Iterator[Plan]:
     """The plan, looked up before the first step reads anything: what arrives later is for the next run.
 
-    A failure the user can act on is one sentence, and is not tried again.
+    Holds `parts` of the warehouse, or all of it, and waits while another build does. A failure the user can act on is
+    one sentence, and is not tried again.
     """
+    warehouse = ledger.builder.warehouse
     try:
-        with ledger.builder.warehouse.disk_errors():
+        with warehouse.disk_errors(), warehouse.lake.lock(*parts, waiting=ledger.waiting):
+            if not parts:
+                warehouse.sweep()
             yield ledger.plan
     except UnreachableError:
         raise
@@ -94,8 +82,7 @@ def months_of(context: dg.AssetExecutionContext, planned: Plan) -> list[str]:
     """The delivered months among those a run asks for; UsageError when there is none."""
     months = [month for month in context.partition_keys if month in planned.months]
     if not months:
-        wanted, delivered = ", ".join(context.partition_keys), ", ".join(planned.months) or "none"
-        raise UsageError(f"No billing source delivers {wanted}; choose a delivered month ({delivered}).")
+        raise undelivered(planned, context.partition_keys)
     return months
 
 

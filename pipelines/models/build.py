@@ -89,6 +89,21 @@ class Builder:
             for month in (months if model.grain == "month" else (None,))
         ]
 
+    def phases(self, months: Sequence[str]) -> list[tuple[bool, list[tuple[str, str | None]]]]:
+        """The steps of all tables kept by month, and of what they rest on, in as few phases as can be.
+
+        Each phase is of tables kept by month (True) or of others (False), and reads only itself and those before it.
+        """
+        by_month = [model.name for model in self.catalog.ordered if model.stored and model.grain == "month"]
+        steps, phase = self.steps(months, by_month), dict[str, int]()
+        for name in dict.fromkeys(name for name, _ in steps):
+            model = self.catalog[name]
+            least = int(model.grain == "month")
+            last = max((phase.get(read, 0) for read in self.catalog.resting_on(model)), default=0)
+            phase[name] = max(least, last + (last - least) % 2)
+        ordered = sorted(steps, key=lambda step: phase[step[0]])
+        return [(number % 2 == 1, list(group)) for number, group in groupby(ordered, key=lambda step: phase[step[0]])]
+
     def build(self, name: str, period: str | None = None) -> Built:
         """Build a table; `period` (YYYY-MM) for one replaced by month, None for one replaced whole.
 

@@ -52,21 +52,27 @@ class BuildRecords:
     def write(self, built: Sequence[Built]) -> None:
         """Record what one table, or several months of it, came to; the records of its other months stay."""
         (table,) = {made.table for made in built}
-        added = json.dumps({_entry(made.period): _as_json(made) for made in built}, default=str)
-        # Another process may have recorded other months since.
-        self._entries[table] = self._read(table) | parse_json(added)
-        self._store.write(_key(table), json.dumps(self._entries[table], sort_keys=True).encode())
+        added = parse_json(json.dumps({_entry(made.period): _as_json(made) for made in built}, default=str))
+
+        def merged(data: bytes | None) -> bytes:
+            # Another build may have recorded other months since.
+            self._entries[table] = _entries_of(data) | added
+            return json.dumps(self._entries[table], sort_keys=True).encode()
+
+        self._store.update(_key(table), merged)
         for made in built:
             self._found.pop((table, made.period), None)
 
     def _read(self, table: str) -> dict[str, Any]:
-        if not self._store.exists(_key(table)):
-            return {}
-        try:
-            entries = parse_json(self._store.read(_key(table)))
-        except ValueError:
-            return {}
-        return entries if isinstance(entries, dict) else {}
+        return _entries_of(self._store.read(_key(table)) if self._store.exists(_key(table)) else None)
+
+
+def _entries_of(data: bytes | None) -> dict[str, Any]:
+    try:
+        entries = parse_json(data or b"{}")
+    except ValueError:
+        return {}
+    return entries if isinstance(entries, dict) else {}
 
 
 def _key(table: str) -> str:

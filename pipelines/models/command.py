@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,6 +61,25 @@ def build_marts(settings: Settings, console: Console, *, list_warnings: bool = T
     warehouse = Warehouse(settings)
     with warehouse.disk_errors():
         return _build_marts(warehouse, console, list_warnings=list_warnings)
+
+
+def build_months(settings: Settings, console: Console, months: Sequence[str]) -> None:
+    """Bring the tables of these months up to date, next to builds of other months; publish nothing.
+
+    BuildBusy where another build has one of them. Raises the first failure of a step, as `build_marts`.
+    """
+    from pipelines.models.build import Builder
+    from pipelines.models.refresh import month_job
+    from pipelines.models.warehouse import Warehouse
+
+    warehouse = Warehouse(settings)
+    with warehouse.disk_errors(), ExitStack() as shown:
+
+        def steps(total: int) -> Callable[[str, str], None]:
+            return shown.enter_context(console.steps(total)).step
+
+        month_job(Builder(warehouse), sorted({*months}), steps, console.note)
+    console.say(f"{' and '.join(sorted({*months}))} built; `trainledger build` publishes.")
 
 
 def _build_marts(warehouse: Warehouse, console: Console, *, list_warnings: bool) -> bool:

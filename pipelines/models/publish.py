@@ -119,8 +119,9 @@ def drop_undelivered(builder: Builder, planned: Plan) -> None:
     """Take a month out of the tables that no configured source has delivered; their earlier versions keep it."""
     for model in builder.catalog.ordered:
         if model.stored and model.grain == "month":
-            for month in set(builder.lake.periods(model.key)) - set(planned.months):
-                builder.lake.drop(model.key, month)
+            for month in sorted(set(builder.lake.periods(model.key)) - set(planned.months)):
+                with builder.lake.lock(month):
+                    builder.lake.drop(model.key, month)
 
 
 def publish(builder: Builder, planned: Plan) -> Publication:

@@ -1,21 +1,24 @@
 """Runs a build: everything the sources deliver, then every table, inputs first, then the publication.
 
-Accounts delivered twice and months that lost all their lines are refused before any table is built. The command line,
+A month job makes the tables of its month alone, next to jobs of other months; a build then publishes them. Accounts
+delivered twice and months that lost all their lines are refused before any table is built. The command line,
 Dagster and the tests take their steps from here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from datetime import date, timedelta
 from typing import Any
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, UsageError
 from pipelines.ingest.billing.conflicts import shared_accounts
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import Builder
-from pipelines.models.publish import Plan, drop_undelivered, publish
+from pipelines.models.publish import Plan, drop_undelivered, plan, publish
 from pipelines.models.records import RECORDS
+from pipelines.warehouse.lock import TABLES, Waiting
 from pipelines.warehouse.publication import Publication
 
 _HAD = """
@@ -43,10 +46,9 @@ def refresh(
     failure of a step.
     """
     read_bill(builder, planned, planned.months)
+    drop_undelivered(builder, planned)
     report("bill", "")
-    for what, read in RECORDS.items():
-        read(builder.warehouse)
-        report(what, "")
+    read_records(builder, report)
     for built in builder.build_steps(builder.steps(planned.months, only)):
         report(built.table, built.period or "")
     if only:
@@ -56,20 +58,55 @@ def refresh(
     return published
 
 
+def month_job(builder: Builder, months: Sequence[str], steps: Callable[[int], Report], waiting: Waiting) -> None:
+    """Bring the tables of these months up to date and publish nothing; BuildBusy where another build has one of them.
+
+    Jobs of other months may run at the same time: each waits for the others only to make the tables that are not kept
+    by month. `steps` is called with the number of steps, for what reports each.
+    """
+    lake, planned = builder.lake, plan(builder.warehouse)
+    if missing := [month for month in months if month not in planned.months]:
+        raise undelivered(planned, missing)
+    with lake.lock(*months):
+        builder.warehouse.sweep(months)
+        phases = builder.phases(months)
+        report = steps(sum(len(made) for _, made in phases) + len(RECORDS) + 1)
+        read_bill(builder, planned, months)
+        report("bill", "")
+        with lake.lock(TABLES, waiting=waiting):
+            read_records(builder, report)
+        for is_by_month, made in phases:
+            with nullcontext() if is_by_month else lake.lock(TABLES, waiting=waiting):
+                for built in builder.build_steps(made):
+                    report(built.table, built.period or "")
+
+
+def undelivered(planned: Plan, months: Sequence[str]) -> UsageError:
+    """The error to raise where months are asked for that no source delivers."""
+    known = ", ".join(planned.months) or "none"
+    return UsageError(f"No billing source delivers {', '.join(months)}; choose a delivered month ({known}).")
+
+
+def read_records(builder: Builder, report: Report = lambda what, month: None) -> None:
+    """Bring the raw tables that we write ourselves up to date."""
+    for what, read in RECORDS.items():
+        read(builder.warehouse)
+        report(what, "")
+
+
 def read_bill(builder: Builder, planned: Plan, months: Sequence[str]) -> list[RawDelivery]:
     """Bring the deliveries of these months into the raw store; SourceError for a month
     of an account that two sources deliver, or one that lost all its lines."""
-    delivered = [raw for month in months for raw in builder.warehouse.bill.ingest(month)]
-    refuse_conflicts(builder, planned)
-    refuse_emptied(builder, planned)
-    drop_undelivered(builder, planned)
-    return delivered
+    read = [raw for month in months for raw in builder.warehouse.bill.ingest(month)]
+    refuse_conflicts(builder, planned, months)
+    refuse_emptied(builder, planned, months)
+    return read
 
 
-def refuse_conflicts(builder: Builder, planned: Plan) -> None:
-    """SourceError for the first month in which two sources deliver the same account.
+def refuse_conflicts(builder: Builder, planned: Plan, months: Sequence[str]) -> None:
+    """SourceError for the first of these months in which two sources deliver the same account.
 
-    Looks at the months with a delivery that is not published yet and that several sources deliver.
+    Looks at those with a delivery that is not published yet and that several sources deliver.
     """
     bill = builder.warehouse.bill
     published = planned.publication.inputs["deliveries"] if planned.publication else ()
@@ -79,7 +116,7 @@ def refuse_conflicts(builder: Builder, planned: Plan) -> None:
         for found in bill.deliveries
         if (found.source, found.billing_period, found.fingerprint) not in known
     }
-    for month in sorted(new):
+    for month in sorted(new & {*months}):
         delivered = bill.ingest(month)
         if len(delivered) < 2:
             continue
@@ -114,13 +151,13 @@ def _fix(builder: Builder, month: str, one: str, other: str) -> str:
     )
 
 
-def refuse_emptied(builder: Builder, planned: Plan) -> None:
-    """SourceError for the first planned month that was published with lines and is delivered without any.
+def refuse_emptied(builder: Builder, planned: Plan, months: Sequence[str]) -> None:
+    """SourceError for the first of these months that was published with lines and is delivered without any.
 
     Every delivery is the month to date, so a month loses no lines; `empty_months` of a source names exceptions.
     """
     sources = {source.name: source for source in builder.warehouse.settings.billing}
-    for month in planned.requested_months if planned.publication else ():
+    for month in sorted({*months} & {*planned.requested_months} if planned.publication else ()):
         for raw in builder.warehouse.bill.ingest(month):
             if not raw.line_count and month not in sources[raw.delivery.source].empty_months:
                 _refuse_emptied(builder, raw, f"{sources[raw.delivery.source].location}/{raw.delivery.manifest_key}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
 from datetime import UTC
@@ -103,10 +103,10 @@ class Warehouse:
         """The folder of unfinished files."""
         return self.work / "staging"
 
-    @property
+    @cached_property
     def spill(self) -> Path:
-        """Where the engine spills what memory cannot hold."""
-        return self.staging / "spill"
+        """Where the engine spills what memory cannot hold; builds of other months have folders of their own."""
+        return self.staging / f"spill-{secrets.token_hex(8)}"
 
     @property
     def is_on_store(self) -> bool:
@@ -170,14 +170,18 @@ class Warehouse:
                 "location under [warehouse], and run it again: it continues from here."
             ) from error
 
-    def sweep(self) -> None:
-        """Remove the unfinished files of a killed build; only for the build that holds the lock.
+    def sweep(self, months: Collection[str] = ()) -> None:
+        """Remove the unfinished files of a killed build, or of these months alone; only for who holds their lock.
 
         With pseudonyms, what holds ids as delivered is then closed to other users of the machine.
         """
-        shutil.rmtree(self.staging, ignore_errors=True)
+        for path in (
+            [self.staging] if not months else [path for month in months for path in self.staging.rglob(f"*.{month}.*")]
+        ):
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
         for item in self.store.list("staging/") if self.is_on_store else ():
-            self.store.delete(item.key)
+            if not months or any(f".{month}." in item.key for month in months):
+                self.store.delete(item.key)
         for name in PRIVATE if self.pseudonyms else ():
             folder = self.work / name
             folder.mkdir(parents=True, exist_ok=True)

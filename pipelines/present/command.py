@@ -8,7 +8,7 @@ import typer
 
 from pipelines.base.console import Console
 from pipelines.config.options import Config, settings_of
-from pipelines.models.command import build_marts
+from pipelines.models.command import build_marts, build_months
 
 
 def build(
@@ -21,12 +21,22 @@ def build(
             "`query --as-of` are different: they read an earlier publication.)",
         ),
     ] = None,
+    month: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--month",
+            help="Build the tables of this billing month (YYYY-MM) alone and publish nothing. Several may be named. "
+            "Builds of other months may run at the same time; `build` then publishes them.",
+        ),
+    ] = None,
 ) -> None:
     """Read what changed, update every table, check it and publish."""
     settings = settings_of(config)
     if as_of is not None:
         settings = settings.model_copy(update={"policy": settings.policy.cut_at(as_of)})
     console = Console()
+    if month:
+        return build_months(settings, console, month)
     if build_marts(settings, console):
         # What shows the figures is imported after the build that makes them.
         from pipelines.models.marts import open_marts

@@ -73,43 +73,60 @@ class DeltaTables:
 
         Returns the new version and all its files. `schema` is the Arrow schema of the files, None to keep the table's.
         A new table is made; one that turns monthly or whole is begun anew, its earlier versions stay. Raises CheckError
-        when another writer committed since the table was last looked at.
+        when another writer committed since the table was last looked at, unless it was other months.
         """
-        from deltalake import Schema
-        from deltalake.transaction import create_table_with_add_actions
+        from deltalake.exceptions import DeltaError
 
         with self._errors(table):
             delta = self._seen.pop(table) if table in self._seen else self._open(table)
-            fields = delta.schema() if delta and not schema else Schema.from_arrow(schema)
-            partitions = [PERIOD] if periods is not None else []
-            adds = [_add(file) for file in files]
-            if delta is None or delta.metadata().partition_columns != partitions:
-                make = partial(
-                    create_table_with_add_actions,
-                    self._uri(table),
-                    fields,
-                    adds,
-                    mode="overwrite" if delta else "error",
-                    partition_by=partitions,
-                    configuration=_FOREVER,
-                    storage_options=self._store.delta_options(),
-                )
-                self._commit(table, make, delta.version() if delta else -1, files)
-                # The log of a new table has nothing that is not known.
-                return self.files(table) if delta else (0, files)
-            self._prepare(fields, delta)
-            write = partial(
-                delta.create_write_transaction,
+            while True:
+                try:
+                    return self._replace(table, delta, files, schema, periods)
+                except DeltaError as error:
+                    newest = self._open(table) if periods and _is_conflict(error) else None
+                    # The table library compares whole tables: what others committed of other months is no conflict.
+                    is_same = newest and _names_of(newest, periods) == (_names_of(delta, periods) if delta else set())
+                    if not is_same or (delta and newest and newest.version() == delta.version()):
+                        raise
+                    delta = newest
+
+    def _replace(
+        self, table: str, delta: DeltaTable | None, files: list[DataFile], schema: Any, periods: Collection[str] | None
+    ) -> tuple[int, list[DataFile]]:
+        """`replace` after the version that was opened, None where there is no table."""
+        from deltalake import Schema
+        from deltalake.transaction import create_table_with_add_actions
+
+        fields = delta.schema() if delta and not schema else Schema.from_arrow(schema)
+        partitions = [PERIOD] if periods is not None else []
+        adds = [_add(file) for file in files]
+        if delta is None or delta.metadata().partition_columns != partitions:
+            make = partial(
+                create_table_with_add_actions,
+                self._uri(table),
+                fields,
                 adds,
-                mode="overwrite",
-                schema=fields,
+                mode="overwrite" if delta else "error",
                 partition_by=partitions,
-                partition_filters=[(PERIOD, "in", sorted(periods))] if periods is not None else None,
+                configuration=_FOREVER,
+                storage_options=self._store.delta_options(),
             )
-            self._commit(table, write, delta.version(), files)
-            _repeated(delta.update_incremental)
-            self._seen[table] = delta
-            return _files_of(delta)
+            self._commit(table, make, delta.version() if delta else -1, files)
+            # The log of a new table has nothing that is not known.
+            return self.files(table) if delta else (0, files)
+        self._prepare(fields, delta)
+        write = partial(
+            delta.create_write_transaction,
+            adds,
+            mode="overwrite",
+            schema=fields,
+            partition_by=partitions,
+            partition_filters=[(PERIOD, "in", sorted(periods))] if periods is not None else None,
+        )
+        self._commit(table, write, delta.version(), files)
+        _repeated(delta.update_incremental)
+        self._seen[table] = delta
+        return _files_of(delta)
 
     def checkpoint(self, table: str) -> int:
         """Sum up the log of a table in a checkpoint; the version from which on the log is needed."""
@@ -217,6 +234,18 @@ def _files_of(delta: DeltaTable) -> tuple[int, list[DataFile]]:
     return delta.version(), [
         DataFile(name, period, size, row_count) for name, size, row_count, period in zip(*columns, periods, strict=True)
     ]
+
+
+def _is_conflict(error: Exception) -> bool:
+    """Whether a commit was refused because another writer was first, or made the table."""
+    from deltalake.exceptions import CommitFailedError
+
+    return isinstance(error, CommitFailedError) or "already exists" in str(error)
+
+
+def _names_of(delta: DeltaTable, periods: Collection[str] | None) -> set[str]:
+    """The files of some months of an opened table."""
+    return {file.name for file in _files_of(delta)[1] if file.period in (periods or ())}
 
 
 def _add(file: DataFile) -> Any:

@@ -20,7 +20,7 @@ from pipelines.base.errors import SourceError
 from pipelines.base.paths import below
 from pipelines.warehouse import retention
 from pipelines.warehouse.delta import DataFile, DeltaTables
-from pipelines.warehouse.lock import build_lock
+from pipelines.warehouse.lock import Waiting, build_lock
 from pipelines.warehouse.publication import Publication, Publications
 from pipelines.warehouse.retention import Pruned
 from pipelines.warehouse.storage import Object, Store, settle
@@ -71,7 +71,8 @@ class Lake:
         self._records = Publications(store)
         self._newest: dict[str, _Version] = {}
         self._listed: dict[str, int] | None = None
-        self._still_ours: Callable[[], None] = _no_lock
+        self._still_ours: list[Callable[[], None]] = []
+        self._holds_all = False
 
     def as_published(self, publication: Publication) -> Lake:
         """The same tables as a publication shows them; what was committed since is not seen."""
@@ -213,7 +214,7 @@ class Lake:
         # Older records do not name the month of each file, which is then read from the log of that time.
         has_months = all("periods" in held for one in kept for held in one.tables.values())
         if not dry_run:
-            self._still_ours()
+            self._check_hold()
             self._records.remove(removed)
         for table, entries in logs.items() if has_months else ():
             if table in known and retention.is_long(entries):
@@ -233,7 +234,7 @@ class Lake:
 
         `record` holds code_revision, inputs, tables and checks. CheckError when another build was first.
         """
-        self._still_ours()
+        self._check_hold()
         return self._records.add(record)
 
     def current(self) -> Publication | None:
@@ -253,16 +254,29 @@ class Lake:
         return self._records.as_of(at)
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Keep other builds out of the warehouse; BuildBusy names the one that holds it."""
-        with build_lock(self._store, self._cache.parent) as self._still_ours:
+    def lock(self, *parts: str, waiting: Waiting | None = None) -> Iterator[None]:
+        """Keep other builds out of the warehouse, or of its `parts` alone (`build_lock`).
+
+        BuildBusy names the one that holds it, unless `waiting`. Who holds the whole holds every part.
+        """
+        if self._holds_all:
+            yield
+            return
+        with build_lock(self._store, self._cache.parent, parts, waiting) as still_ours:
             # What another build committed before is read anew.
             self._newest.clear()
             self._listed = None
+            self._still_ours.append(still_ours)
+            self._holds_all = not parts
             try:
                 yield
             finally:
-                self._still_ours = _no_lock
+                self._still_ours.remove(still_ours)
+                self._holds_all = False
+
+    def _check_hold(self) -> None:
+        for still_ours in self._still_ours:
+            still_ours()
 
     def _now(self, table: str) -> _Version:
         if table not in self._newest:
@@ -283,7 +297,7 @@ class Lake:
         return named["version"], [DataFile(name, period, size, None) for name, period, size in parts]
 
     def _replace(self, table: str, files: list[DataFile], schema: Any, periods: Sequence[str | None]) -> int:
-        self._still_ours()
+        self._check_hold()
         self._newest.pop(table, None)
         months = [period for period in periods if period is not None]
         self._newest[table] = _version(*self._tables.replace(table, files, schema, months or None))
@@ -330,10 +344,6 @@ class Lake:
     @property
     def _is_remote(self) -> bool:
         return is_s3(self._store.location)
-
-
-def _no_lock() -> None:
-    """A lake used without its lock."""
 
 
 def _version(number: int, files: Iterable[DataFile]) -> _Version:

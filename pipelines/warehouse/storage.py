@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -56,6 +56,13 @@ class Store(ABC):
     @abstractmethod
     def write_new(self, key: str, data: bytes) -> bool:
         """Write an object only if there is none of that key; of several writers one gets True."""
+
+    @abstractmethod
+    def update(self, key: str, change: Callable[[bytes | None], bytes]) -> None:
+        """Write what `change` makes of an object's bytes (None: absent); each of several writers sees the one before.
+
+        `change` may be called again.
+        """
 
     @abstractmethod
     def delete(self, key: str) -> None:

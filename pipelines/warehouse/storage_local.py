@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,6 +74,13 @@ class LocalStore(Store):
             finally:
                 temporary.unlink(missing_ok=True)
         return True
+
+    def update(self, key: str, change: Callable[[bytes | None], bytes]) -> None:
+        with self._errors(key):
+            self._root.mkdir(parents=True, exist_ok=True)
+            with (self._root / ".update.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                self.write(key, change(self.read(key) if self.exists(key) else None))
 
     def delete(self, key: str) -> None:
         with self._errors(key):

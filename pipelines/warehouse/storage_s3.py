@@ -143,6 +143,12 @@ class S3Store(Store):
 
         return self._unless_absent(get, key)
 
+    def update(self, key: str, change: Callable[[bytes | None], bytes]) -> None:
+        while True:
+            data, etag = self.read_tagged(key) or (None, None)
+            if self.write_if(key, change(data), etag):
+                return
+
     def delete(self, key: str) -> None:
         self._requested(lambda: self._s3.delete_object(**self._object(key)), key)
 

@@ -12,7 +12,7 @@ import pytest
 from support.campaign import Campaign, Case
 from support.forked import Commands, Ended, Kill
 from support.reader import copied
-from support.small_company import AUGUST, Company, found
+from support.small_company import AUGUST, JULY, Company, found
 
 pytestmark = pytest.mark.slow
 
@@ -84,6 +84,25 @@ def test_a_build_that_is_killed_continues(
                 assert all(is_whole(company, record) for record in records(company))
             if case.number % 30 == 29:
                 assert commands.run(*build).code == 0
+                as_undisturbed(company, built_company)
+
+
+def test_a_month_job_that_is_killed_leaves_the_other_unharmed(
+    commands: Commands, built_company: Company, tmp_path: Path, campaign: Campaign
+) -> None:
+    """Two processes at a time: July is killed somewhere, August ends well, and a build publishes both."""
+    company = found(tmp_path)
+    config = ("--config", company.config)
+    with Commands() as others:
+        for case in campaign.cases(20):
+            shutil.rmtree(company.warehouse, ignore_errors=True)
+            with case:
+                others.start("build", "--month", AUGUST, *config)
+                died(case, commands.run("build", "--month", JULY, *config, kill=kill(case.chance, 1, 150)))
+                august = others.end()
+                assert august.code == 0, august.err
+                assert not records(company)
+                assert commands.run("build", *config).code == 0
                 as_undisturbed(company, built_company)
 
 

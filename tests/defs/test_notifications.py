@@ -161,9 +161,9 @@ def test_a_failed_build_is_sent_once_in_the_words_of_its_step(
     with_channels(company.config, mailbox, monkeypatch, about='"failure"')
     with dg.instance_for_test() as instance:
         settings = load_settings(company.config)
-        with open_ledger(settings) as ledger:
-            job = assemble(settings, dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def("refresh")
-            job.execute_in_process(instance=instance, raise_on_error=False)
+        ledger = dg.ResourceDefinition.hardcoded_resource(open_ledger(settings))
+        job = assemble(settings, ledger).resolve_job_def("refresh")
+        job.execute_in_process(instance=instance, raise_on_error=False)
         assert tick(instance) == "Sent 2 messages."
         assert tick(instance) == "Nothing new to send."
     assert subjects(mailbox) == ["trainledger: A build failed"]

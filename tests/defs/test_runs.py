@@ -15,7 +15,7 @@ from support.small_company import AUGUST, JULY, Company
 
 from pipelines.config.settings import load_settings
 from pipelines.definitions import assemble, defs
-from pipelines.defs.steps import billing_months, first_month, open_ledger
+from pipelines.defs.steps import billing_months, first_month, open_ledger, step
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
 
@@ -38,13 +38,12 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def refresh(company: Company, instance: dg.DagsterInstance, *months: str) -> dg.ExecuteInProcessResult:
     """Materialize all assets over the months from the first to the last of `months`; without any, run the main job."""
     settings = load_settings(company.config)
-    with open_ledger(settings) as ledger:
-        definitions = assemble(settings, dg.ResourceDefinition.hardcoded_resource(ledger))
-        if not months:
-            job, tags = definitions.resolve_job_def("refresh"), {}
-        else:
-            job, tags = definitions.resolve_implicit_global_asset_job_def(), month_range_tags(*months)
-        return job.execute_in_process(instance=instance, tags=tags, run_config=QUIET, raise_on_error=False)
+    definitions = assemble(settings, dg.ResourceDefinition.hardcoded_resource(open_ledger(settings)))
+    if not months:
+        job, tags = definitions.resolve_job_def("refresh"), {}
+    else:
+        job, tags = definitions.resolve_implicit_global_asset_job_def(), month_range_tags(*months)
+    return job.execute_in_process(instance=instance, tags=tags, run_config=QUIET, raise_on_error=False)
 
 
 def month_range_tags(*months: str) -> dict[str, str]:
@@ -160,7 +159,7 @@ def test_a_failing_check_of_the_main_job_is_shown_with_its_asset(
 
 
 def test_a_second_run_waits_for_the_first(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.defs.steps._PAUSE", 0.01)
+    monkeypatch.setattr("pipelines.warehouse.lock.PAUSE", 0.01)
     settings, notes = load_settings(company.config), []
     with ExitStack() as first:
         first.enter_context(Warehouse(settings).lake.lock())
@@ -169,8 +168,8 @@ def test_a_second_run_waits_for_the_first(company: Company, monkeypatch: pytest.
             notes.append(sentence)
             first.close()
 
-        with open_ledger(settings, note) as ledger:
-            assert ledger.plan.is_current
+        with step(open_ledger(settings, note)) as planned:
+            assert planned.is_current
     (sentence,) = notes
     assert sentence.startswith(f"{company.warehouse} is being built by process ")
 

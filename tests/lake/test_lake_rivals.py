@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
-from support.lake_builds import MONTHLY, MONTHS, PUBLISHED, WHOLE, build, open_lake, publish, seal
+from support.lake_builds import MONTHLY, MONTHS, PUBLISHED, WHOLE, build, open_lake, publish, seal, staged
 from support.lake_places import Place, builds
+
+from pipelines.base.errors import CheckError
 
 
 @pytest.mark.parametrize("moment", ["commit", "publish"])
@@ -78,3 +81,39 @@ def test_a_build_sees_what_another_committed_before_it(folder: Place, tmp_path: 
         assert lake.fingerprint(WHOLE) == seal(WHOLE, None, 2)
         publish(lake, 3)
     assert [lake.fingerprint(MONTHLY, month) for month in MONTHS] == [seal(MONTHLY, month, 2) for month in MONTHS]
+
+
+def test_builds_of_different_months_commit_to_one_table(place: Place, tmp_path: Path) -> None:
+    """Also to one that does not exist yet, and when they replace what they committed before."""
+    months, start, failures = ("2026-01", "2026-02", "2026-03"), threading.Barrier(3), []
+
+    def commits(month: str) -> None:
+        lake = place.lake(month)
+        try:
+            for number in range(5):
+                start.wait()
+                file = staged(tmp_path / month, number, month)
+                lake.commit(MONTHLY, [file], seal(month, number), month)
+        except Exception as error:
+            failures.append(error)
+            start.abort()
+
+    writers = [threading.Thread(target=commits, args=(month,)) for month in months]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert failures == []
+    after = place.lake("reader")
+    assert [after.fingerprint(MONTHLY, month) for month in months] == [seal(month, 4) for month in months]
+    assert after.versions()[MONTHLY] == 14
+
+
+def test_of_two_builds_of_one_month_the_second_is_refused(place: Place, tmp_path: Path) -> None:
+    first, second = place.lake("first"), place.lake("second")
+    first.commit(MONTHLY, [staged(tmp_path, 1, "2026-01")], seal(1), "2026-01")
+    assert second.fingerprint(MONTHLY, "2026-01") == seal(1)
+    first.commit(MONTHLY, [staged(tmp_path, 2, "2026-01")], seal(2), "2026-01")
+    with pytest.raises(CheckError, match="was changed by another build"):
+        second.commit(MONTHLY, [staged(tmp_path, 3, "2026-01")], seal(3), "2026-01")
+    assert place.lake("reader").fingerprint(MONTHLY, "2026-01") == seal(2)

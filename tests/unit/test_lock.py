@@ -99,6 +99,22 @@ def test_a_lock_that_was_let_go_is_free(warehouse: Warehouse) -> None:
         pass
 
 
+def test_months_are_held_side_by_side_and_keep_a_whole_build_out(warehouse: Warehouse) -> None:
+    july, august = warehouse.lake(), warehouse.lake()
+    with july.lock("2026-07"):
+        with august.lock("2026-08"), pytest.raises(BuildBusy, match=r"\A2026-07 of "), august.lock("2026-07"):
+            pass
+        with pytest.raises(BuildBusy, match=r"\A2026-07 of "), warehouse.lake().lock():
+            pass
+    busy = pytest.raises(BuildBusy, match=rf"\A{warehouse.location} is being built by ")
+    with warehouse.lake().lock(), busy, august.lock("2026-08"):
+        pass
+    with july.lock("2026-08", "2026-07"), pytest.raises(BuildBusy), august.lock("2026-08"):
+        pass
+    with august.lock("2026-08"):
+        pass
+
+
 def test_a_killed_holder_lets_go_of_a_folder_at_once(folder: Warehouse) -> None:
     holder = folder.held_elsewhere()
     holder.kill()
@@ -194,6 +210,26 @@ def test_a_build_that_lost_its_lease_writes_no_more(s3: Warehouse, monkeypatch: 
         pass
     last.__exit__(None, None, None)
     assert [publication.number for publication in s3.lake().publications()] == [1]
+
+
+def test_an_expired_lease_of_a_month_is_not_renewed(s3: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that a whole build writes would refuse the renewal."""
+    monkeypatch.setattr(lock, "LEASE", timedelta(seconds=2))
+    stalled, plain = s3.lake(), S3Store.write_if
+
+    def cut_off(self: S3Store, key: str, data: bytes, etag: str | None) -> str | None:
+        if self is stalled._store:
+            raise UnreachableError("the network is down")
+        return plain(self, key, data, etag)
+
+    with stalled.lock("2026-07"):
+        monkeypatch.setattr(S3Store, "write_if", cut_off)
+        time.sleep(2.5)
+        with s3.lake().lock():
+            monkeypatch.setattr(S3Store, "write_if", plain)
+            time.sleep(1)
+            with pytest.raises(BuildBusy, match="lost"):
+                stalled.publish(RECORD)
 
 
 def test_an_unreadable_lease_holds_nothing(s3: Warehouse) -> None:

@@ -114,9 +114,9 @@ def texts_of_dagster(instance: dg.DagsterInstance) -> Iterator[str]:
 
 def refresh(config: Path, instance: dg.DagsterInstance) -> bool:
     settings = load_settings(config)
-    with open_ledger(settings) as ledger:
-        job = assemble(settings, dg.ResourceDefinition.hardcoded_resource(ledger)).resolve_job_def("refresh")
-        return job.execute_in_process(instance=instance, raise_on_error=False).success
+    ledger = dg.ResourceDefinition.hardcoded_resource(open_ledger(settings))
+    job = assemble(settings, ledger).resolve_job_def("refresh")
+    return job.execute_in_process(instance=instance, raise_on_error=False).success
 
 
 @pytest.mark.slow

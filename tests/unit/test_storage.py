@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -46,6 +47,19 @@ def test_what_is_written_is_read_back(store: Store, tmp_path: Path) -> None:
     store.delete("b/two.json")
     assert not store.exists("b/two.json")
     assert store.uri("a/one.json") == f"{store.location}/a/one.json"
+
+
+def test_of_writers_that_update_one_object_none_is_lost(store: Store) -> None:
+    def add(letter: str) -> None:
+        for _ in range(10):
+            store.update("log", lambda data: (data or b"") + letter.encode())
+
+    writers = [threading.Thread(target=add, args=(letter,)) for letter in "abc"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert Counter(store.read("log").decode()) == {"a": 10, "b": 10, "c": 10}
 
 
 def test_a_listing_is_sorted_deep_and_by_prefix(store: Store) -> None:

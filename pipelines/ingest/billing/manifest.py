@@ -18,7 +18,7 @@ from pipelines.base.parse import ParseError, parse_json
 from pipelines.base.paths import unsafe
 from pipelines.ingest.billing.delivery import Kind, Map
 from pipelines.ingest.billing.focus_version import declared_version
-from pipelines.warehouse.storage import Object, Store
+from pipelines.warehouse.storage import Object, Store, fresh_file
 
 # The manifest of a month is in that month's folder; copies inside an assembly's folder are history.
 _CURRENT = re.compile(
@@ -150,10 +150,8 @@ def read_cached(
     texts = dict(zip([item.key for item in changed], run(read, changed), strict=True)) if changed else {}
     fresh = {item.key: (item.etag, texts[item.key]) if item.key in texts else known[item.key] for item in items}
     if fresh != known:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_name(f".{CACHE}.partial")
-        partial.write_text(json.dumps(fresh), encoding="utf-8")
-        partial.replace(file)
+        with fresh_file(file) as partial:
+            partial.write_text(json.dumps(fresh), encoding="utf-8")
     return {key: text for key, (_, text) in fresh.items()}
 
 
