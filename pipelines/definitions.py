@@ -6,15 +6,16 @@ import dagster as dg
 
 from pipelines.config.settings import Settings, settings_or_none
 from pipelines.defs.assets import assets
-from pipelines.defs.jobs import notify_sensor, publication_sensor, refresh_job, refresh_schedule
-from pipelines.defs.steps import ledger_resource
+from pipelines.defs.jobs import month_job, notify_sensor, publication_sensor, refresh_job, refresh_schedule
+from pipelines.defs.steps import billing_months, first_month, ledger_resource
 
 
 def assemble(settings: Settings | None, ledger: object = ledger_resource) -> dg.Definitions:
     """Definitions of the product as configured; a test brings its own ledger."""
+    months = billing_months(first_month(settings))
     return dg.Definitions(
-        assets=assets(settings),
-        jobs=[refresh_job],
+        assets=assets(settings, months),
+        jobs=[refresh_job, month_job(months)],
         schedules=[refresh_schedule(settings)],
         sensors=[notify_sensor(settings), publication_sensor()],
         resources={"ledger": ledger},

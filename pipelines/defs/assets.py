@@ -12,8 +12,6 @@ from pipelines.defs.steps import (
     POOL,
     Ledger,
     asset_key,
-    billing_months,
-    first_month,
     months_of,
     step,
 )
@@ -69,7 +67,7 @@ def model_asset(model: Model, months: dg.PartitionsDefinition, owners: Owners) -
         check_specs=list(check_specs(model, contract)),
         code_version=contract.digest,
         freshness_policy=FRESH if model.layer in SCHEMAS else None,
-        pool=POOL,
+        pool=None if model.grain == "month" else POOL,
     )
     def table(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]):
         yield from materialize(context, ledger, model)
@@ -240,7 +238,6 @@ def bill_asset(months: dg.PartitionsDefinition, owners: Owners) -> dg.AssetsDefi
         partitions_def=months,
         backfill_policy=ONE_RUN,
         retry_policy=PATIENCE,
-        pool=POOL,
     )
     def bill(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]) -> Iterator[dg.MaterializeResult]:
         with step(ledger, *context.partition_keys) as planned:
@@ -284,9 +281,8 @@ def records_asset(what: str, owners: Owners) -> dg.AssetsDefinition:
     return brought
 
 
-def assets(settings: Settings | None) -> list[dg.AssetsDefinition]:
+def assets(settings: Settings | None, months: dg.PartitionsDefinition) -> list[dg.AssetsDefinition]:
     """Every asset, with the months of the bill and the owners of the configuration, where there is one."""
-    months = billing_months(first_month(settings))
     owners: Owners = {**settings.owners} if settings else {}
     made = [model_asset(model, months, owners) for model in load_catalog().ordered]
     records = [records_asset(what, owners) for what in RECORDS]

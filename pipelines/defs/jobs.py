@@ -11,7 +11,7 @@ from pipelines.defs.steps import PATIENCE, POOL, Ledger, step
 from pipelines.models.build import FailedChecks
 from pipelines.models.catalog import load_catalog
 from pipelines.models.publish import plan
-from pipelines.models.refresh import refresh
+from pipelines.models.refresh import refresh, refresh_months
 from pipelines.models.warehouse import Warehouse
 from pipelines.notify.news import News
 from pipelines.notify.send import send_news
@@ -56,6 +56,29 @@ def refresh_all(context: dg.OpExecutionContext, ledger: dg.ResourceParam[Ledger]
 def refresh_job() -> None:
     """The plan of the command line."""
     refresh_all()
+
+
+@dg.op(retry_policy=PATIENCE, out=dg.Out(dg.Nothing))
+def refresh_month(context: dg.OpExecutionContext, ledger: dg.ResourceParam[Ledger]) -> None:
+    """What `trainledger build --month` does."""
+    month = context.partition_key
+    with step(ledger, month) as planned:
+        refresh_months(ledger.builder, planned, [month], ledger.waiting, lambda what, of: context.log.info(what))
+
+
+def month_job(months: dg.PartitionsDefinition) -> dg.JobDefinition:
+    """The job of one month: several run at the same time, in no pool, as `max_concurrent_runs` allows."""
+
+    @dg.job(
+        name="month",
+        partitions_def=months,
+        executor_def=dg.in_process_executor,
+        description="Build the tables of one billing month, next to runs of other months; `refresh` then publishes.",
+    )
+    def month() -> None:
+        refresh_month()
+
+    return month
 
 
 def refresh_schedule(settings: Settings | None) -> dg.ScheduleDefinition:

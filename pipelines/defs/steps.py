@@ -69,8 +69,7 @@ def step(ledger: Ledger, *parts: str) -> Iterator[Plan]:
     warehouse = ledger.builder.warehouse
     try:
         with warehouse.disk_errors(), warehouse.lake.lock(*parts, waiting=ledger.waiting):
-            if not parts:
-                warehouse.sweep()
+            warehouse.sweep(parts)
             yield ledger.plan
     except UnreachableError:
         raise

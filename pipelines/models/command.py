@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,17 +68,22 @@ def build_months(settings: Settings, console: Console, months: Sequence[str]) ->
     BuildBusy where another build has one of them. Raises the first failure of a step, as `build_marts`.
     """
     from pipelines.models.build import Builder
-    from pipelines.models.refresh import month_job
+    from pipelines.models.publish import plan
+    from pipelines.models.records import RECORDS
+    from pipelines.models.refresh import refresh_months, undelivered
     from pipelines.models.warehouse import Warehouse
 
-    warehouse = Warehouse(settings)
-    with warehouse.disk_errors(), ExitStack() as shown:
-
-        def steps(total: int) -> Callable[[str, str], None]:
-            return shown.enter_context(console.steps(total)).step
-
-        month_job(Builder(warehouse), sorted({*months}), steps, console.note)
-    console.say(f"{' and '.join(sorted({*months}))} built; `trainledger build` publishes.")
+    builder, months = Builder(Warehouse(settings)), sorted({*months})
+    with builder.warehouse.disk_errors():
+        planned = plan(builder.warehouse)
+        if missing := [month for month in months if month not in planned.months]:
+            raise undelivered(planned, missing)
+        with builder.lake.lock(*months):
+            builder.warehouse.sweep(months)
+            total = sum(len(steps) for _, steps in builder.phases(months)) + len(RECORDS) + 1
+            with console.steps(total) as progress:
+                refresh_months(builder, planned, months, console.note, progress.step)
+    console.say(f"{' and '.join(months)} built; `trainledger build` publishes.")
 
 
 def _build_marts(warehouse: Warehouse, console: Console, *, list_warnings: bool) -> bool:

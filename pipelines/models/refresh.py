@@ -16,7 +16,7 @@ from pipelines.base.errors import SourceError, UsageError
 from pipelines.ingest.billing.conflicts import shared_accounts
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import Builder
-from pipelines.models.publish import Plan, drop_undelivered, plan, publish
+from pipelines.models.publish import Plan, drop_undelivered, publish
 from pipelines.models.records import RECORDS
 from pipelines.warehouse.lock import TABLES, Waiting
 from pipelines.warehouse.publication import Publication
@@ -58,31 +58,28 @@ def refresh(
     return published
 
 
-def month_job(builder: Builder, months: Sequence[str], steps: Callable[[int], Report], waiting: Waiting) -> None:
-    """Bring the tables of these months up to date and publish nothing; BuildBusy where another build has one of them.
+def refresh_months(
+    builder: Builder, planned: Plan, months: Sequence[str], waiting: Waiting, report: Report = lambda what, month: None
+) -> None:
+    """Bring the tables of these months up to date and publish nothing; the caller holds the months.
 
-    Jobs of other months may run at the same time: each waits for the others only to make the tables that are not kept
-    by month. `steps` is called with the number of steps, for what reports each.
+    Builds of other months may run at the same time: each waits for the others only to make the tables that are not kept
+    by month. Raises the first failure of a step, UsageError for a month that no source delivers.
     """
-    lake, planned = builder.lake, plan(builder.warehouse)
     if missing := [month for month in months if month not in planned.months]:
         raise undelivered(planned, missing)
-    with lake.lock(*months):
-        builder.warehouse.sweep(months)
-        phases = builder.phases(months)
-        report = steps(sum(len(made) for _, made in phases) + len(RECORDS) + 1)
-        read_bill(builder, planned, months)
-        report("bill", "")
-        with lake.lock(TABLES, waiting=waiting):
-            read_records(builder, report)
-        for is_by_month, made in phases:
-            with nullcontext() if is_by_month else lake.lock(TABLES, waiting=waiting):
-                for built in builder.build_steps(made):
-                    report(built.table, built.period or "")
+    read_bill(builder, planned, months)
+    report("bill", "")
+    with builder.lake.lock(TABLES, waiting=waiting):
+        read_records(builder, report)
+    for is_by_month, steps in builder.phases(months):
+        with nullcontext() if is_by_month else builder.lake.lock(TABLES, waiting=waiting):
+            for built in builder.build_steps(steps):
+                report(built.table, built.period or "")
 
 
 def undelivered(planned: Plan, months: Sequence[str]) -> UsageError:
-    """The error to raise where months are asked for that no source delivers."""
+    """The error to raise for requested months that no source delivers."""
     known = ", ".join(planned.months) or "none"
     return UsageError(f"No billing source delivers {', '.join(months)}; choose a delivered month ({known}).")
 

@@ -145,6 +145,29 @@ def test_a_run_without_months_does_what_the_command_line_does(company: Company, 
     assert materialised(again) == set()
 
 
+def test_a_run_of_a_month_builds_it_and_the_main_job_publishes_it(
+    company: Company, instance: dg.DagsterInstance
+) -> None:
+    company.deliver(AUGUST, "20.00")
+    settings = load_settings(company.config)
+    definitions = assemble(settings, dg.ResourceDefinition.hardcoded_resource(open_ledger(settings)))
+    month = definitions.resolve_job_def("month")
+    assert month.execute_in_process(instance=instance, partition_key=AUGUST, run_config=QUIET).success
+    assert published(company).number == 1
+    builder = open_ledger(settings).builder
+    with builder.lake.lock():
+        assert builder.build("fct_ledger_piece", AUGUST).was_current
+    assert refresh(company, instance).success
+    assert published(company).number == 2
+
+    absent = month.execute_in_process(
+        instance=instance, partition_key="2026-09", run_config=QUIET, raise_on_error=False
+    )
+    (failed,) = absent.get_step_failure_events()
+    message = failed.step_failure_data.user_failure_data.description
+    assert message == "No billing source delivers 2026-09; choose a delivered month (2026-07, 2026-08)."
+
+
 def test_a_failing_check_of_the_main_job_is_shown_with_its_asset(
     company: Company, instance: dg.DagsterInstance
 ) -> None:

@@ -24,7 +24,7 @@ import duckdb
 import pytest
 import yaml
 from support.ports import free_port
-from support.small_company import AUGUST, Company, found
+from support.small_company import AUGUST, JULY, Company, found
 
 from pipelines.models.catalog import load_catalog
 
@@ -220,3 +220,49 @@ def test_the_services_of_the_compose_file_publish_on_s3(postgres_port: int, s3_e
     answer = subprocess.run(words, env=env, capture_output=True, text=True)
     # Two hours at 55.04 and four at 21.50.
     assert Decimal(answer.stdout.split()[1]) == Decimal("196.08"), answer.stderr
+
+
+@pytest.mark.slow
+def test_months_run_side_by_side_with_their_history_in_postgresql(postgres_port: int, tmp_path: Path) -> None:
+    """Two runs of the job `month` at a time, by the daemon; the build then publishes what they made."""
+    company, home, port = found(tmp_path / "company"), tmp_path / "home", free_port()
+    home.mkdir()
+    parts = [(ROOT / "deploy" / name).read_text() for name in ("dagster.yaml", "dagster-postgres.yaml")]
+    (home / "dagster.yaml").write_text("".join(parts).replace("max_concurrent_runs: 1", "max_concurrent_runs: 2"))
+    server = {"DAGSTER_PG_HOST": "127.0.0.1", "DAGSTER_PG_PORT": str(postgres_port), "DAGSTER_PG_DB": "dagster"}
+    server |= {"DAGSTER_PG_USER": "dagster", "DAGSTER_PG_PASSWORD": "secret"}
+    env, module = environment(home, company.config, **server), ("-m", "pipelines.definitions")
+    subprocess.run([script("dagster"), "instance", "migrate"], env=env, check=True, capture_output=True)
+    with (
+        service("dagster-daemon", "run", *module, home=home, env=env),
+        service("dagster-webserver", "-h", "127.0.0.1", "-p", str(port), *module, home=home, env=env),
+    ):
+        wait_for(lambda: ask(port, "{version}"), 120, home, "answer")
+        words = ["job", "backfill", *module, "-j", "month", "--partitions", f"{JULY},{AUGUST}", "--noprompt"]
+        subprocess.run([script("dagster"), *words], env=env, check=True, capture_output=True)
+
+        def both_ended() -> list[dict] | None:
+            query = "{runsOrError {... on Runs {results {status jobName startTime endTime}}}}"
+            runs = (ask(port, query) or {"runsOrError": {"results": []}})["runsOrError"]["results"]
+            return runs if len(runs) == 2 and all(run["endTime"] for run in runs) else None
+
+        runs = wait_for(both_ended, 300, home, "ended run of two months")
+    assert {(run["status"], run["jobName"]) for run in runs} == {("SUCCESS", "month")}
+    assert max(run["startTime"] for run in runs) < min(run["endTime"] for run in runs)
+    assert not (company.warehouse / "publications").exists()
+    words = [sys.executable, "-m", "pipelines", "build"]
+    assert subprocess.run(words, env=env, capture_output=True).returncode == 0
+    with duckdb.connect(company.warehouse / "marts.duckdb", read_only=True) as marts:
+        # Two hours at 55.04 and four at 21.50.
+        total = marts.sql("select sum(effective_cost_usd) from mart.mart_run_cost").fetchone()
+    assert total == (Decimal("196.08"),)
+
+    # Assets of two months, each in a process of its own, by two runs at a time.
+    env["PYTHONPATH"] = f"{ROOT / 'tests'}{os.pathsep}{ROOT}"
+    words = [sys.executable, "-m", "support.month_assets"]
+    started = [
+        subprocess.Popen([*words, month], env=env, stderr=subprocess.PIPE, text=True) for month in (JULY, AUGUST)
+    ]
+    for run in started:
+        _, printed = run.communicate(timeout=300)
+        assert run.returncode == 0, printed[-3_000:]

@@ -21,7 +21,8 @@ from pipelines.config.settings import Settings, load_settings
 from pipelines.models.build import Builder
 from pipelines.models.built import BuildRecords, Built
 from pipelines.models.command import build_months
-from pipelines.models.refresh import month_job
+from pipelines.models.publish import plan
+from pipelines.models.refresh import refresh_months
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse import lock
 from pipelines.warehouse.lock import TABLES, BuildBusy
@@ -40,7 +41,9 @@ def job(config: Settings, month: str, at: str = "", then: Callable[[], Any] = la
         if what == at:
             then()
 
-    month_job(Builder(Warehouse(config)), [month], lambda total: report, lambda sentence: None)
+    builder = Builder(Warehouse(config))
+    with builder.lake.lock(month):
+        refresh_months(builder, plan(builder.warehouse), [month], lambda sentence: None, report)
     assert not at or at in done
     return done
 
@@ -128,7 +131,8 @@ def test_the_shared_tables_are_waited_for(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(lock, "PAUSE", 0.01)
     holding.__enter__()
-    month_job(Builder(Warehouse(config)), [JULY], lambda total: lambda what, month: None, release)
+    builder = Builder(Warehouse(config))
+    refresh_months(builder, plan(builder.warehouse), [JULY], release)
     (sentence,) = sentences
     assert sentence.startswith(
         f"A table that all months of {config.warehouse.location} share is being built by process "
