@@ -44,7 +44,8 @@ def entry(name: str, location: Path, **more: str) -> str:
 def look(config: Path) -> None:
     """What a build does before it makes a table."""
     builder = Builder(Warehouse(load_settings(config)))
-    refuse_conflicts(builder, plan(builder.warehouse))
+    planned = plan(builder.warehouse)
+    refuse_conflicts(builder, planned, planned.months)
 
 
 def cur2(root: Path, account: str = ACCOUNT, *, payer: str = PAYER, as_parquet: bool = False) -> Path:
