@@ -24,7 +24,7 @@ FACTORS = ("silicon_price", "silicon_hours", "rate", OPERATIONS, "convergence", 
 REGION = "us-east-1"
 _KEY = (*PAIR_KEY[:-1], "cost_basis", PAIR_KEY[-1])
 _NO_HOURS = "not every run has instance-hours and a cost: it is in operations"
-_NO_PRICE = "the price book does not have the instance types of both sides: it is in rate"
+_NO_PRICE = "the price book does not have the instance types of both sides in this currency: it is in rate"
 _MISSING = {
     "silicon_price": _NO_PRICE,
     "silicon_hours": _NO_HOURS,
@@ -32,7 +32,7 @@ _MISSING = {
     "convergence": "not every run records the step at its target: it is in silicon_hours",
     "price_change": _NO_PRICE,
 }
-Prices = dict[tuple[str, str], list[tuple[date, float]]]
+Prices = dict[tuple[str, str, str], list[tuple[date, float]]]
 
 
 def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
@@ -103,10 +103,10 @@ def _factors(side: dict[str, float | None], known: set[str]) -> dict[str, float 
 
 
 def _prices(listed: pl.DataFrame) -> Prices:
-    """On-demand prices by instance type and region, oldest first."""
+    """On-demand prices by currency, instance type and region, oldest first."""
     found: Prices = {}
     for row in listed.filter(offer="on_demand").sort("from_date").iter_rows(named=True):
-        place = row["instance_type"], row["region_id"]
+        place = row["billing_currency"], row["instance_type"], row["region_id"]
         found.setdefault(place, []).append((row["from_date"], float(row["price_per_hour_usd"])))
     return found
 
@@ -114,7 +114,7 @@ def _prices(listed: pl.DataFrame) -> Prices:
 def _price(prices: Prices, run: dict[str, Any], day: date) -> float | None:
     """The price of an instance-hour on a day; the oldest one known where the book begins later."""
     for region in (run["region_id"], REGION):
-        if held := prices.get((run["instance_type"], region)):
+        if held := prices.get((run["billing_currency"], run["instance_type"], region)):
             return next((usd for from_date, usd in reversed(held) if from_date <= day), held[0][1])
     return None
 

@@ -7,14 +7,17 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 import sqlglot
 import yaml
+from polars import lit, read_csv
 from sqlglot import exp
 from support.bills import instance_hour, write_config, write_events, write_export
 from support.ledgers import ask, ask_published, build_warehouse, lazy_warehouse
 from support.spoiled import run_events
+from support.stories import build_story
 
 from pipelines.base import resources
 from pipelines.base.console import Console
@@ -100,6 +103,25 @@ def test_a_run_whose_tagged_storage_is_in_another_currency_has_no_cost_either(tm
     builder = lazy_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04"), volume))
     (found,) = builder.failing_rows("run_billed_in_two_currencies_has_no_cost")
     assert found["billed_amounts"] == "NOK 7.00 and USD 110.08"
+
+
+def test_a_list_price_in_dollars_explains_no_difference_in_another_currency(tmp_path: Path) -> None:
+    """An hour costs 98.32 krone on one side and 15.05 on the other; what it lists for in krone is not known.
+
+    The story derives L = 230.53094, and 216.7008 + 82.2246 + 133.7465 = 432.6719 is L x ln(98.32 / 15.05).
+    """
+    story = copytree(Path(__file__).parents[1] / "golden" / "what_made_the_gpu_more_expensive", tmp_path / "story")
+    for bill in story.glob("bill_*.csv"):
+        lines = read_csv(bill, infer_schema=False)
+        lines.with_columns(lit("NOK").alias("line_item_currency_code")).write_csv(bill)
+    builder = build_story(story, tmp_path, {"mart_cost_decomposition"})
+    factors = "factor in ('silicon_price', 'rate', 'price_change') and cost_basis = 'effective'"
+    sql = f"select * from mart_cost_decomposition where {factors} order by factor_no"
+    silicon, rate, change = ask(builder, sql).to_dicts()
+    assert (silicon["cost_part_usd"], change["cost_part_usd"]) == (None, None)
+    assert "in this currency" in silicon["missing_evidence"]
+    assert (rate["baseline_factor"], rate["candidate_factor"]) == pytest.approx((98.32, 15.05))
+    assert float(rate["cost_part_usd"]) == pytest.approx(432.6719, abs=0.0003)
 
 
 @pytest.mark.parametrize("code", ["usd", "US$", "EURO"])
