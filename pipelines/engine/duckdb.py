@@ -153,7 +153,7 @@ class DuckDBEngine(Engine):
         try:
             if not self._is_one_select(sql):
                 raise EngineError("That is not one SELECT; write one SELECT.")
-            return _in_the_calendar(self.connection.sql(sql, params=values or None).pl())
+            return _in_the_calendar(self.connection.execute(sql, values or None).pl())
         except duckdb.Error as error:
             raise explained(error, self._files) from error
         except pl.exceptions.PolarsError as error:
