@@ -11,6 +11,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -22,6 +23,7 @@ from weakref import WeakSet
 from pipelines.base.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     from pipelines.config.spark import Spark
@@ -50,6 +52,8 @@ _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.
 _LOCAL = {**_LOOPBACK, "spark.sql.shuffle.partitions": "4", "spark.driver.memory": "2g"}
 # The client of Spark Connect retries for ten minutes, so its address is tried first; the port is the default one.
 _ANSWER_SECONDS, _CONNECT_PORT = 10.0, 15002
+# How often a cluster is looked at, and how long its executors may be away before a line states it.
+_LOOK_SECONDS, _AWAY_SECONDS = 5.0, 60.0
 # Libraries that the client of Spark Connect imports; where one is missing, it ends the process instead of raising.
 _CONNECT_PACKAGES = ("grpc", "grpc_status", "zstandard")
 
@@ -230,10 +234,30 @@ def _started(options: Spark) -> SparkSession:
             f"Spark did not start on {options.master} ({reason}); check [warehouse.spark] and that Java 17 is on the "
             "path."
         ) from error
+    if not is_local:
+        threading.Thread(target=_watch, args=(context, options), daemon=True).start()
     # Executors on this machine run this Python; those of a cluster their own.
     if python := options.conf.get("spark.pyspark.python", sys.executable if is_here else ""):
         context.pythonExec = python
     return SparkSession(context)
+
+
+def _watch(context: SparkContext, options: Spark) -> None:
+    """State once that no executor has answered for a minute: Spark itself waits for workers without a word."""
+    away = 0.0
+    while away < _AWAY_SECONDS:
+        time.sleep(_LOOK_SECONDS)
+        try:
+            # The driver is listed among its executors; one without work needs no others.
+            has_others = context._jsc.sc().getExecutorMemoryStatus().size() > 1
+            is_working = bool(context.statusTracker().getActiveJobsIds())
+        except Exception:  # The application has ended, by whatever error the bridge has for it.
+            return
+        away = away + _LOOK_SECONDS if is_working and not has_others else 0.0
+    sys.stderr.write(
+        f"No executor of {options.address} has answered for {_AWAY_SECONDS:.0f} seconds; start workers or free some. "
+        "The build waits and then continues.\n"
+    )
 
 
 def first_line(error: Exception) -> str:

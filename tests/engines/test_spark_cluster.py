@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
-from support.cluster import cluster, workers_of
+from support.cluster import cluster
 
 pytestmark = pytest.mark.spark
 
@@ -30,18 +27,6 @@ with SparkEngine(Spark(master=master)) as engine:
     assert engine.query("select sum(n) as n from number").rows() == [(499_500,)]
 """
 
-# A million rows of a few seconds.
-LONG = """
-import sys
-from pathlib import Path
-from pipelines.config.spark import Spark
-from pipelines.engine.spark import SparkEngine
-
-with SparkEngine(Spark(master=sys.argv[1], conf={"spark.sql.shuffle.partitions": "8"})) as engine:
-    engine.view("number", [Path(sys.argv[2])])
-    wide = "select a.n * 1000 + b.n as id, sum(b.n) over (partition by a.n order by b.n) as so_far "
-    engine.write(f"{wide} from number as a, number as b order by id", Path(sys.argv[3]))
-"""
 # A thousand texts of 10 MB, joined by one task.
 TOO_MUCH = """
 import sys
@@ -88,21 +73,6 @@ def test_executors_out_of_memory_are_one_sentence_with_the_fix(master: str, sour
     done = run(TOO_MUCH, master, str(source))
     last = done.stderr.splitlines()[-1]
     assert last.startswith("pipelines.base.errors.UsageError: The executors ran out of memory; raise `memory`")
-
-
-def test_a_worker_that_dies_within_a_stage_changes_no_row(source: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out" / "table.parquet"
-    with cluster(tmp_path, workers=2) as url:
-        writing = subprocess.Popen([sys.executable, "-c", LONG, url, str(source), str(out)])
-        while writing.poll() is None and not (out / "_temporary").exists():
-            time.sleep(0.05)
-        assert writing.poll() is None
-        os.kill(workers_of(os.getpid())[0], signal.SIGKILL)
-        assert writing.wait(timeout=240) == 0
-    table = pl.read_parquet(out).sort("id")
-    n = pl.int_range(1000, eager=True)
-    assert table["id"].to_list() == list(range(1_000_000))
-    assert table["so_far"].to_list() == [*n.cum_sum()] * 1000
 
 
 def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -190,9 +190,12 @@ public class ObjectStore extends FileSystem {
     }
 
     private class Ranges extends FSInputStream {
+        private static final int BLOCK = 1 << 16;
         private final Path path;
         private final long size;
         private long at;
+        private long heldFrom = -1;
+        private byte[] held;
 
         Ranges(Path path, long size) {
             this.path = path;
@@ -225,12 +228,24 @@ public class ObjectStore extends FileSystem {
             if (at >= size) {
                 return -1;
             }
-            long end = Math.min(at + length, size) - 1;
-            HttpRequest.Builder wanted = request(key(path), "").header("Range", "bytes=" + at + "-" + end).GET();
-            byte[] body = send(wanted, path, 206).body();
-            System.arraycopy(body, 0, into, offset, body.length);
-            at += body.length;
-            return body.length;
+            // A small read fetches the block around it, as the real client reads ahead.
+            boolean isSmall = length < BLOCK;
+            long from = isSmall ? at - at % BLOCK : at;
+            if (isSmall && from != heldFrom) {
+                held = fetch(from, BLOCK);
+                heldFrom = from;
+            }
+            byte[] body = isSmall ? held : fetch(at, length);
+            int start = (int) (at - from);
+            int count = Math.min(length, body.length - start);
+            System.arraycopy(body, start, into, offset, count);
+            at += count;
+            return count;
+        }
+
+        private byte[] fetch(long from, int length) throws IOException {
+            String range = "bytes=" + from + "-" + (Math.min(from + length, size) - 1);
+            return send(request(key(path), "").header("Range", range).GET(), path, 206).body();
         }
     }
 }

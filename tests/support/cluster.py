@@ -13,6 +13,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
+# Where the processes of a cluster log.
+LOG = "cluster.log"
 _OWNER = re.compile(r"Credential=([^/]+)/")
 # Hides a folder of this machine from a process, as if it ran on another one.
 _ELSEWHERE = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
@@ -32,30 +34,48 @@ def cluster(
     logs: Path, workers: int = 1, hidden: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
     """The URL of a cluster whose workers, of one core and 1 GB each, do not see the folder `hidden`."""
+    variables = {**os.environ, "SPARK_DAEMON_MEMORY": "128m", **(environment or {})}
+    with _processes(logs, variables) as start:
+        start("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        url = "spark://" + _logged(logs / LOG, "Starting Spark master at spark://")
+        for number in range(workers):
+            start(*_worker(url, logs / f"work-{number}"), prefix=(*_ELSEWHERE, str(hidden)) if hidden else ())
+        _logged(logs / LOG, "Registering worker", workers)
+        yield url
+
+
+@contextmanager
+def another_worker(url: str, logs: Path) -> Iterator[None]:
+    """One worker more of a cluster."""
+    with _processes(logs, {**os.environ, "SPARK_DAEMON_MEMORY": "128m"}) as start:
+        start(*_worker(url, logs / "work-more"))
+        yield
+
+
+@contextmanager
+def _processes(logs: Path, variables: Mapping[str, str]) -> Iterator[Callable[..., None]]:
+    """Starts Spark's own processes, which write into one log and end with the block."""
     import pyspark
 
-    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
-    log = logs / "cluster.log"
-    variables = {**os.environ, "SPARK_DAEMON_MEMORY": "128m", **(environment or {})}
-    with log.open("wb") as output:
+    command = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
+    started: list[subprocess.Popen[bytes]] = []
+    with (logs / LOG).open("ab") as output:
 
-        def start(arguments: list[str]) -> subprocess.Popen[bytes]:
-            return subprocess.Popen(arguments, stdout=output, stderr=output, env=variables, cwd=logs)
+        def start(*arguments: str, prefix: Iterable[str] = ()) -> None:
+            line = [*prefix, command, *arguments]
+            started.append(subprocess.Popen(line, stdout=output, stderr=output, env=dict(variables), cwd=logs))
 
-        boss = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-        processes = [start(command + boss)]
         try:
-            url = "spark://" + _logged(log, "Starting Spark master at spark://")
-            for number in range(workers):
-                hand = ["org.apache.spark.deploy.worker.Worker", url, "--host", "127.0.0.1", "--webui-port", "0"]
-                hand += ["--cores", "1", "--memory", "1g", "--work-dir", str(logs / f"work-{number}")]
-                processes.append(start([*((*_ELSEWHERE, str(hidden)) if hidden else ()), *command, *hand]))
-            _logged(log, "Registering worker", workers)
-            yield url
+            yield start
         finally:
-            for process in reversed(processes):
+            for process in reversed(started):
                 process.terminate()
                 process.wait(timeout=30)
+
+
+def _worker(url: str, folder: Path) -> list[str]:
+    place = ["--host", "127.0.0.1", "--webui-port", "0", "--work-dir", str(folder)]
+    return ["org.apache.spark.deploy.worker.Worker", url, *place, "--cores", "1", "--memory", "1g"]
 
 
 @contextmanager
