@@ -244,12 +244,13 @@ def _started(options: Spark) -> SparkSession:
 
 def _watch(context: SparkContext, options: Spark) -> None:
     """State once that no executor has answered for a minute: Spark itself waits for workers without a word."""
+    java: Any = context._jsc
     away = 0.0
     while away < _AWAY_SECONDS:
         time.sleep(_LOOK_SECONDS)
         try:
             # The driver is listed among its executors; one without work needs no others.
-            has_others = context._jsc.sc().getExecutorMemoryStatus().size() > 1
+            has_others = java.sc().getExecutorMemoryStatus().size() > 1
             is_working = bool(context.statusTracker().getActiveJobsIds())
         except Exception:  # The application has ended, by whatever error the bridge has for it.
             return
