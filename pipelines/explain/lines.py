@@ -15,9 +15,10 @@ import polars as pl
 
 from pipelines.base.errors import CheckError
 from pipelines.base.paths import below
+from pipelines.base.sql import quoted
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.explain.query import BASES, RECONCILIATION, SUMS, Level, Question, refuse_to_add
+from pipelines.explain.query import BASES, RECONCILIATION, SUMS, Level, Question, refuse_to_add, unknown, values
 from pipelines.explain.serving import HOURS, TOKENS, ServedModel, beyond_idle, view_stored, write_stored
 from pipelines.models.build import Builder
 from pipelines.models.revision import code_revision
@@ -39,7 +40,8 @@ _COUNTS = """
 def behind(warehouse: Warehouse, publication: Publication, question: Question) -> Iterator[Explanation]:
     """The lines behind a question, from the bill of the publication.
 
-    UsageError when they are in several currencies; SourceError when a delivery of the publication is no longer stored.
+    UsageError when they are in several currencies, or none in that of the question; SourceError when a delivery of the
+    publication is no longer stored.
     """
     builder = Builder(warehouse.as_published(publication))
     is_served = isinstance(question, ServedModel)
@@ -47,10 +49,14 @@ def behind(warehouse: Warehouse, publication: Publication, question: Question) -
     condition = question.line_condition if is_served else question.condition
     with TemporaryDirectory(prefix="trainledger-") as folder, DuckDBEngine() as engine:
         with builder.open([LEDGER, *reads]) as tables:
-            tables.write(f"select * from {LEDGER} where {question.condition}", Path(folder) / "ledger.parquet")
-            placed = tables.query(
-                f"select distinct billing_period, billing_currency from {LEDGER} where {question.condition}"
-            )
+            if not is_served and question.currency:
+                known = values(tables, LEDGER, "billing_currency", condition)
+                if question.currency not in known:
+                    raise unknown("currency of these lines", question.currency, known, "the currencies")
+                condition += f" and billing_currency = {quoted(question.currency)}"
+            of_ledger = f"from {LEDGER} where {question.condition if is_served else condition}"
+            tables.write(f"select * {of_ledger}", Path(folder) / "ledger.parquet")
+            placed = tables.query(f"select distinct billing_period, billing_currency {of_ledger}")
             refuse_to_add(placed["billing_currency"])
             months = sorted(set(placed["billing_period"]))
             if is_served:

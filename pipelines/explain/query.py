@@ -63,10 +63,12 @@ class Question:
     note: str = ""
     # What its lines are compared with next to the mart.
     compared: str = "the daily ledger"
+    # Of the lines for which the condition holds, only those in this currency.
+    currency: str | None = None
 
 
 def for_run(engine: Engine, run_id: str, currency: str | None = None) -> Question:
-    """The cost of a recorded or provisional run. UsageError, with similar names, for an unknown run or currency."""
+    """The cost of a recorded or provisional run. UsageError, with similar names, for an unknown run."""
     mart, column = RUN_COST, "status"
     rows = engine.query(f"select * from {mart} where run_id = {quoted(run_id)}")
     if rows.is_empty():
@@ -74,21 +76,17 @@ def for_run(engine: Engine, run_id: str, currency: str | None = None) -> Questio
         rows = engine.query(f"select * from {mart} where is_probably_run and run_id = {quoted(run_id)}")
     if rows.is_empty():
         raise unknown("run", run_id, values(engine, RUN_COST, "run_id"), "the run ids")
-    condition = f"bucket = 'run' and run_id = {quoted(run_id)}"
-    if currency:
-        # A recorded run in two currencies has one row, of no currency.
-        known = rows["billing_currency"].drop_nulls().unique().sort().to_list()
-        if known and currency not in known:
-            raise unknown(f"currency of run {run_id}", currency, known, "the currencies")
-        condition += f" and billing_currency = {quoted(currency)}"
-        rows = rows.filter(pl.col("billing_currency").is_null() | (pl.col("billing_currency") == currency))
+    # A recorded run in two currencies has one row, of no currency.
     is_in_several = mart == RUN_COST and rows["is_billed"][0] and rows["billing_currency"][0] is None
+    if currency:
+        rows = rows.filter(pl.col("billing_currency").is_null() | (pl.col("billing_currency") == currency))
     return Question(
         title=f"Run {run_id}",
         mart=mart,
         rows=rows,
         shown=("run_id", column),
-        condition=condition,
+        condition=f"bucket = 'run' and run_id = {quoted(run_id)}",
+        currency=currency,
         levels=(
             Level("By day, and how the dollars were joined to the run", ("usage_date", "evidence"), ledger=True),
             Level("By resource", ("resource_id", "instance_type")),

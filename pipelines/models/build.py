@@ -39,7 +39,7 @@ from pipelines.models.session import (
 from pipelines.models.validate import CheckResult, Gate, Validated, validate
 from pipelines.models.warehouse import Warehouse
 from pipelines.models.warnings import advice, example
-from pipelines.models.written import totals_of, written_select
+from pipelines.models.written import counted, written_select
 from pipelines.warehouse.lake import Slice
 from pipelines.warehouse.pseudonyms import Pseudonyms
 
@@ -193,9 +193,8 @@ class Builder:
             [place.store.uri(o.key) for o in place.staged_objects(model.key, period)] if place.is_on_store else here()
         )
         checks = [pseudonyms.check(result) for result in self._checked(model, contract, period, made, here)]
-        totals = totals_of(self._engine, model.name, [column.name for column in contract.columns])
-        (counted,) = self._engine.rows(f'select count(*) as row_count from "{model.name}"')
-        return Built(model.key, period, fingerprint, counted["row_count"], totals, checks, was_current=False)
+        row_count, totals = counted(self._engine, model.name, [column.name for column in contract.columns])
+        return Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
 
     def _commit(self, model: Model, made: Sequence[tuple[Built, Slice]]) -> None:
         if made:

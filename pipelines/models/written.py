@@ -15,15 +15,17 @@ CURRENCIES = ("billing_currency", "currency")
 Totals = dict[str, dict[str, Decimal]]
 
 
-def totals_of(engine: Engine, table: str, columns: Collection[str]) -> Totals:
-    """The sum of each cost basis of a table in each currency; none without a currency."""
+def counted(engine: Engine, table: str, columns: Collection[str]) -> tuple[int, Totals]:
+    """The rows of a table, and the sum of each cost basis in each currency; no sums without a currency."""
     currency = next((name for name in CURRENCIES if name in columns), None)
-    bases = [name for name in BASES if name in columns]
-    if not currency or not bases:
-        return {}
+    bases = [name for name in BASES if name in columns] if currency else []
+    count = "count(*) as row_count"
+    if not bases:
+        return engine.rows(f"select {count} from {table}")[0]["row_count"], {}
     sums = ", ".join(f'cast(sum("{name}") as decimal(38, 10)) as "{name}"' for name in bases)
-    rows = engine.rows(f"select {currency} as unit, {sums} from {table} group by 1 order by 1")
-    return {name: {row["unit"]: row[name] for row in rows if row[name] is not None} for name in bases}
+    rows = engine.rows(f"select {currency} as unit, {count}, {sums} from {table} group by 1 order by 1")
+    totals = {name: {row["unit"]: row[name] for row in rows if row[name] is not None} for name in bases}
+    return sum(row["row_count"] for row in rows), totals
 
 
 def added(parts: Iterable[Totals]) -> Totals:

@@ -341,3 +341,5 @@ def test_a_run_in_two_currencies_is_explained_in_one_of_them(tmp_path: Path) -> 
         explained(config, lambda marts: for_run(marts, "good"), lambda found: None)
     found = explained(config, lambda marts: for_run(marts, "good", "NOK"), lambda found: found.total())
     assert (found["line_count"], found["effective_cost_usd"]) == (1, Decimal("550.40"))
+    with pytest.raises(UsageError, match="'EUR' is not a known currency of these lines; the currencies are NOK, USD"):
+        explained(config, lambda marts: for_run(marts, "good", "EUR"), lambda found: None)
