@@ -33,6 +33,8 @@ def test_the_container_copies_what_the_package_is_made_of() -> None:
     assert [name for name in sources if not (DEPLOY.parent / name).exists()] == []
     wheel = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert {*wheel["packages"], *wheel["force-include"]} <= sources
+    # The user of the image cannot write there, so each command would compile what it imports.
+    assert "uv pip install --no-cache --compile-bytecode" in text
     # A base image without its version is another one tomorrow.
     assert re.findall(r"^(?:ARG PYTHON=|FROM (?!\$))(.+)$", text, re.MULTILINE) == [
         "docker.io/library/python:3.11.14-slim-bookworm"
