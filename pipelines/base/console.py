@@ -6,7 +6,7 @@ Results go to standard output, progress and errors to standard error, so that ou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from textwrap import wrap
@@ -89,16 +89,26 @@ class Console:
         with Progress(*columns, console=self._err, transient=True, disable=is_hidden) as bar:
             yield Steps(bar, total)
 
-    def table(self, frame: pl.DataFrame, title: str = "", *, keep: Sequence[str] | None = None) -> None:
+    def table(
+        self,
+        frame: pl.DataFrame,
+        title: str = "",
+        *,
+        keep: Sequence[str] | None = None,
+        figures: Collection[str] | None = None,
+    ) -> None:
         """Print rows as a table; where they are too wide for the terminal, one block per row.
 
         With `keep`, many rows stay a table: of these columns and of the others that fit, and a note states that.
+        With `figures`, those columns are flush right and the texts of the others take as many lines as they need.
         """
         cells = [[cell_text(value) for value in row] for row in frame.rows()]
         widths = [max(map(len, column)) + 3 for column in zip(frame.columns, *cells, strict=True)]
         # Piped output is read by programs or pagers: only a terminal has a width to fit.
         if not self._out.is_terminal or sum(widths) < self._out.width:
-            self._out.print(_grid(frame, cells, title))
+            self._out.print(_grid(frame, cells, title, figures))
+        elif figures is not None and (narrow := _narrowed(frame.columns, cells, figures, self._out.width)):
+            self._out.print(_grid(frame, cells, title, figures, narrow))
         elif keep is not None and len(cells) > _MOST_BLOCKS:
             fitting = _fitting(frame.columns, widths, keep, self._out.width)
             self._out.print(_grid(frame[:, fitting], [[row[at] for at in fitting] for row in cells], title))
@@ -130,6 +140,21 @@ def _fitting(names: Sequence[str], widths: Sequence[int], keep: Sequence[str], w
             found.append(at)
             left -= widths[at]
     return sorted(found)
+
+
+def _narrowed(
+    names: Sequence[str], cells: Sequence[Sequence[str]], figures: Collection[str], width: int
+) -> list[int] | None:
+    """The width of each column where words go on below, and figures never; None where that is too wide, too."""
+    columns = list(zip(*cells, strict=True)) or [()] * len(names)
+    least = [
+        max(map(len, (*name.split(), *(column if name in figures else " ".join(column).split()))), default=1)
+        for name, column in zip(names, columns, strict=True)
+    ]
+    wanted = [max(map(len, (name, *column))) - own for name, column, own in zip(names, columns, least, strict=True)]
+    # Between columns are two spaces.
+    room = width - sum(least) - 2 * (len(names) - 1)
+    return [own + more * room // sum(wanted) for own, more in zip(least, wanted, strict=True)] if room >= 0 else None
 
 
 def folded(text: str, width: int, indent: str = "  ") -> list[str]:
@@ -178,13 +203,24 @@ def _text(line: str, style: str = "") -> Text:
     return Text(printable(line), style=style)
 
 
-def _grid(frame: pl.DataFrame, cells: list[list[str]], title: str) -> Table:
+def _grid(
+    frame: pl.DataFrame,
+    cells: list[list[str]],
+    title: str,
+    figures: Collection[str] | None = None,
+    widths: Sequence[int] = (),
+) -> Table:
+    """The table, each column as wide as its longest value, or of the given widths and without borders."""
+    from rich.box import HEAVY_HEAD, SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(title=title or None, title_justify="left", header_style="bold")
-    for name, kind in frame.schema.items():
-        grid.add_column(Text(name), justify="right" if kind.is_numeric() else "left", no_wrap=True)
+    grid = Table(title=title or None, title_justify="left", header_style="bold", box=HEAVY_HEAD)
+    if widths:
+        grid.box, grid.show_edge, grid.pad_edge, grid.padding = SIMPLE_HEAD, False, False, (0, 1, 0, 0)
+    for at, (name, kind) in enumerate(frame.schema.items()):
+        justify = "right" if kind.is_numeric() or name in (figures or ()) else "left"
+        grid.add_column(Text(name), justify=justify, no_wrap=not widths, width=widths[at] if widths else None)
     for row in cells:
         grid.add_row(*map(Text, row))
     return grid

@@ -8,7 +8,8 @@ import polars as pl
 from pipelines.base.console import Console
 
 _BREAK = "\0"
-_HEADINGS, _TEXTS, _DRAWN = ("h1", "h2", "h3"), ("p", "figcaption", "li", "dt", "dd"), ("svg", "style", "head")
+# Charts are left out, and so are their captions.
+_HEADINGS, _TEXTS, _DRAWN = ("h1", "h2", "h3"), ("p", "li", "dt", "dd"), ("svg", "figcaption", "style", "head")
 
 
 def show_page(page: str, console: Console) -> None:
@@ -19,10 +20,10 @@ def show_page(page: str, console: Console) -> None:
 def _show(element: Element, console: Console) -> None:
     for part in element:
         if part.tag == "table":
-            console.table(_frame(part))
-        elif part.tag in _HEADINGS:
+            _show_table(part, console)
+        elif part.tag in _HEADINGS or part.get("class") == "caption":
             console.say("")
-            console.say(_text(part))
+            console.paragraph(_text(part))
         elif part.tag in _TEXTS:
             console.paragraph(_text(part))
         elif part.tag not in _DRAWN:
@@ -37,19 +38,30 @@ def _text(element: Element) -> str:
         elif part.tag == "span" and part.get("class") != "figure":
             part.text = f" {part.text or ''}"
     lines = [" ".join(line.split()) for line in "".join(element.itertext()).split(_BREAK)]
-    return "; ".join(line for line in lines if line)
+    text = "; ".join(line for line in lines if line)
+    # A sentence needs no other stop.
+    return text.replace(".; ", ". ")
 
 
-def _frame(table: Element) -> pl.DataFrame:
-    """The rows as text, a column per heading, amounts flush right."""
-    rows = [_cells(row) for row in table.iter("tr")]
-    columns = []
-    for cells in zip(*rows, strict=True):
-        width = max(len(text) for text, is_number in cells if is_number) if any(number for _, number in cells) else 0
-        columns.append([text.rjust(width) for text, _ in cells])
+def _show_table(table: Element, console: Console) -> None:
+    """The rows that have their own cells as a table; below it, as sentences, what stands across its columns."""
+    rows = [row for row in table.iter("tr") if not _is_sentence(row)]
+    cells = [_cells(row) for row in rows]
+    columns = list(zip(*cells, strict=True))
     # Names of columns are unique: what is called alike differs in spaces at its end.
-    names = [head + " " * [column[0] for column in columns[:at]].count(head) for at, (head, *_) in enumerate(columns)]
-    return pl.DataFrame(dict(zip(names, (column[1:] for column in columns), strict=True)), strict=False)
+    heads = [text for text, _ in cells[0]]
+    names = [head + " " * heads[:at].count(head) for at, head in enumerate(heads)]
+    texts = {name: [text for text, _ in column[1:]] for name, column in zip(names, columns, strict=True)}
+    figures = [name for name, column in zip(names, columns, strict=True) if any(is_figure for _, is_figure in column)]
+    console.table(pl.DataFrame(texts, schema=dict.fromkeys(names, pl.String)), figures=figures)
+    for row in table.iter("tr"):
+        if _is_sentence(row):
+            console.paragraph(": ".join(text for text, _ in _cells(row) if text))
+
+
+def _is_sentence(row: Element) -> bool:
+    """Whether a row is a label and a text that takes all other columns of the table."""
+    return len(row) == 2 and row[1].tag == "td" and int(row[1].get("colspan", "1")) > 1
 
 
 def _cells(row: Element) -> list[tuple[str, bool]]:

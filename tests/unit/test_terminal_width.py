@@ -13,6 +13,7 @@ import pytest
 from support.commands import run_command
 
 from pipelines.base.console import Console
+from pipelines.present.terminal import show_page
 
 WIDTH = 80
 COMMANDS = [
@@ -47,6 +48,42 @@ def test_an_answer_fits_the_terminal(
     assert lines
     # A path or a seal, kept whole so that it can be copied, may stand over the edge where it alone is too long.
     assert [line for line in lines if len(line) > WIDTH and not re.fullmatch(r"\s*\S+\s+\S{50,}", line)] == []
+
+
+@pytest.mark.parametrize("kind", ["training_cost", "savings", "serving", "commitments", "showback"])
+def test_a_report_fits_the_terminal(config: str, kind: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    result = run_command(capsys, "report", "--kind", kind, "--terminal", "--config", config)
+    assert result.code == 0, result.error
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", result.out).splitlines()
+    assert [line for line in lines if len(line) > WIDTH] == []
+
+
+def test_texts_of_a_table_are_folded_and_its_figures_are_not(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words of a cell go on below, amounts stand whole in the line of their row.
+
+    Of 40 characters, 2 are between the columns and 8 and 9 needed for the longest words. The other 21 are shared as
+    wanted, 28 to 5: 17 and 3.
+    """
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    row = "<tr><td>{}</td><td class='num'>{}</td></tr>"
+    rows = [row.format("shared storage, network and services", "$1,234"), row.format("other", "NOK 5")]
+    verdict = "<tr><td>Verdict</td><td colspan='2'>inconclusive, at 3 runs a side.<br/>List: proven.</td></tr>"
+    head = "<tr><th>Part of the bill</th><th class='num'>Effective cost</th></tr>"
+    show_page(f"<html><table>{head}{''.join(rows)}{verdict}</table></html>", Console())
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert [line.rstrip() for line in lines] == [
+        f"{'':25}  {'Effective':>12}",
+        f"{'Part of the bill':25}  {'cost':>12}",
+        39 * "─",
+        f"{'shared storage, network':25}  {'$1,234':>12}",
+        "and services",
+        f"{'other':25}  {'NOK 5':>12}",
+        "Verdict: inconclusive, at 3 runs a side.",
+        "  List: proven.",
+    ]
 
 
 @pytest.mark.parametrize("words", [words for words in COMMANDS if words != ["query"]], ids=" ".join)
