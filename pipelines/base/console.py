@@ -210,13 +210,13 @@ def _grid(
     figures: Collection[str] | None = None,
     widths: Sequence[int] = (),
 ) -> Table:
-    """The table, each column as wide as its longest value, or of the given widths and without borders."""
+    """The table, each column as wide as its longest value, or of the given widths; with `figures`, without borders."""
     from rich.box import HEAVY_HEAD, SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     grid = Table(title=title or None, title_justify="left", header_style="bold", box=HEAVY_HEAD)
-    if widths:
+    if figures is not None:
         grid.box, grid.show_edge, grid.pad_edge, grid.padding = SIMPLE_HEAD, False, False, (0, 1, 0, 0)
     for at, (name, kind) in enumerate(frame.schema.items()):
         justify = "right" if kind.is_numeric() or name in (figures or ()) else "left"
