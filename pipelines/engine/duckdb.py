@@ -223,8 +223,8 @@ def write_database(
         # Replacing in place leaves gaps.
         path.unlink(missing_ok=True)
         before = {}
-    # Two threads that write one table wait for each other more than they write.
-    connection = connect(threads=1)
+    # Two threads that write one table wait for each other more than they write; more memory makes it no faster.
+    connection = connect(threads=1, memory_limit="256MB")
     try:
         connection.execute(f"attach {quoted(path)} as copy (storage_version 'v1.2.0')")
         connection.execute("begin")
