@@ -38,8 +38,12 @@ _MEANING = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
 }
-# Deriving what must hold of a model of many CASEs takes minutes and the whole heap (SPARK-33152).
-_PLANNING = {"spark.sql.constraintPropagation.enabled": "false"}
+_COST = {
+    # Deriving what must hold of a model of many CASEs takes minutes and the whole heap (SPARK-33152).
+    "spark.sql.constraintPropagation.enabled": "false",
+    # Rows on their way to the driver; Spark before 4.1 leaves them as they are.
+    "spark.sql.execution.arrow.compression.codec": "zstd",
+}
 # Hadoop's default writes a checksum file next to each file.
 _FILES = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
 _QUIET = {
@@ -144,7 +148,7 @@ def _configure(session: SparkSession, options: Spark) -> None:
     """Set in a session what the application it belongs to was not started with."""
     from pyspark.errors import PySparkException
 
-    for name, value in {**options.conf, **_PLANNING, **_MEANING}.items():
+    for name, value in {**options.conf, **_COST, **_MEANING}.items():
         try:
             session.conf.set(name, value)
         except PySparkException as error:
@@ -221,7 +225,7 @@ def _started(options: Spark) -> SparkSession:
         conf.set("spark.driver.memory" if is_local else "spark.executor.memory", options.memory)
     if options.jars:
         conf.set("spark.jars", ",".join(options.jars))
-    conf.setAll([*options.conf.items(), *_PLANNING.items(), *_MEANING.items()])
+    conf.setAll([*options.conf.items(), *_COST.items(), *_MEANING.items()])
     log = home / "spark.log"
     try:
         with log.open("wb") as output:
