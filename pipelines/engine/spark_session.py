@@ -231,6 +231,8 @@ def _started(options: Spark) -> SparkSession:
         with log.open("wb") as output:
             gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
         context = SparkContext(conf=conf, gateway=gateway)
+        # Where no master answers, the context ends a minute after it started.
+        session = SparkSession(context)
     except Exception as error:
         lines = [line for line in log.read_text(errors="replace").splitlines() if line[:1].strip()]
         reason = lines[-1] if lines else first_line(error)
@@ -243,7 +245,7 @@ def _started(options: Spark) -> SparkSession:
     # Executors on this machine run this Python; those of a cluster their own.
     if python := options.conf.get("spark.pyspark.python", sys.executable if is_here else ""):
         context.pythonExec = python
-    return SparkSession(context)
+    return session
 
 
 def _watch(context: SparkContext, options: Spark) -> None:
