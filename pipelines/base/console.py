@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+# Characters of a line where no terminal has a width.
+_PAGER_WIDTH = 120
 # More rows than this are not printed as blocks where a narrower table is possible.
 _MOST_BLOCKS = 10
 # Longer messages, and names longer than most paths, are cut.
@@ -104,11 +106,12 @@ class Console:
         """
         cells = [[cell_text(value) for value in row] for row in frame.rows()]
         widths = [max(map(len, column)) + 3 for column in zip(frame.columns, *cells, strict=True)]
-        # Piped output is read by programs or pagers: only a terminal has a width to fit.
-        if not self._out.is_terminal or sum(widths) < self._out.width:
+        # Piped rows are read by programs, piped reports in pagers.
+        room = self._out.width if self._out.is_terminal or figures is None else _PAGER_WIDTH
+        if sum(widths) < room:
             self._out.print(_grid(frame, cells, title, figures))
-        elif figures is not None and (narrow := _narrowed(frame.columns, cells, figures, self._out.width)):
-            self._out.print(_grid(frame, cells, title, figures, narrow))
+        elif figures is not None and (narrow := _narrowed(frame.columns, cells, figures, room)):
+            self._out.print(_grid(frame, _broken(frame.columns, cells, figures), title, figures, narrow))
         elif keep is not None and len(cells) > _MOST_BLOCKS:
             fitting = _fitting(frame.columns, widths, keep, self._out.width)
             self._out.print(_grid(frame[:, fitting], [[row[at] for at in fitting] for row in cells], title))
@@ -146,15 +149,24 @@ def _narrowed(
     names: Sequence[str], cells: Sequence[Sequence[str]], figures: Collection[str], width: int
 ) -> list[int] | None:
     """The width of each column where words go on below, and figures never; None where that is too wide, too."""
-    columns = list(zip(*cells, strict=True)) or [()] * len(names)
-    least = [
-        max(map(len, (*name.split(), *(column if name in figures else " ".join(column).split()))), default=1)
-        for name, column in zip(names, columns, strict=True)
-    ]
-    wanted = [max(map(len, (name, *column))) - own for name, column, own in zip(names, columns, least, strict=True)]
+    columns = list(zip(*_broken(names, cells, figures), strict=True)) or [()] * len(names)
+    least, wanted = [], []
+    for name, column in zip(names, columns, strict=True):
+        whole = [line for text in column for line in (text.split("\n") if name in figures else text.split())]
+        least.append(max(map(len, (*name.split(), *whole)), default=1))
+        wanted.append(max(map(len, (name, *whole, *(() if name in figures else column)))) - least[-1])
     # Between columns are two spaces.
     room = width - sum(least) - 2 * (len(names) - 1)
-    return [own + more * room // sum(wanted) for own, more in zip(least, wanted, strict=True)] if room >= 0 else None
+    shared = sum(wanted) or 1
+    return [own + more * room // shared for own, more in zip(least, wanted, strict=True)] if room >= 0 else None
+
+
+def _broken(names: Sequence[str], cells: Sequence[Sequence[str]], figures: Collection[str]) -> list[list[str]]:
+    """The cells, each figure of one on a line of its own."""
+    return [
+        [text.replace("; ", ";\n") if name in figures else text for name, text in zip(names, row, strict=True)]
+        for row in cells
+    ]
 
 
 def folded(text: str, width: int, indent: str = "  ") -> list[str]:
