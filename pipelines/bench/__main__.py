@@ -2,12 +2,13 @@
 
 At sizes from a million lines up to the requested one it measures, in turn and each as its own process: a bare DuckDB
 scan and aggregation of the columns the models read, one with exact sums, a full build, an unchanged refresh, the
-refresh of a restated month and, with --spark, a full build on Spark; and at up to two million lines the ingest of the
-bill as a legacy csv.gz report and a bare Polars read of it.
+refresh of a restated month; and at up to two million lines the ingest of the bill as a legacy csv.gz report and a bare
+Polars read of it.
 First it measures the fixed cost: start-up, a small build by stage, and how both grow with the months.
-With --runs it measures instead the build of so many runs, a hundred epochs, checkpoints and evaluations each, and the
-reports of a year of as many; with --accounts what a recommendation of commitments over thirteen months of so many
-accounts takes; with --calls the reading of so many calls of invocation logs.
+With --spark it measures instead a full build on DuckDB and one on Spark; with --runs the build of so many runs, a
+hundred epochs, checkpoints and evaluations each, and the reports of a year of as many; with --accounts what a
+recommendation of commitments over thirteen months of so many accounts takes; with --calls the reading of so many calls
+of invocation logs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from pipelines.base.console import Console
 from pipelines.bench import accounts, calls, fixed, many_runs, year
 from pipelines.bench.measure import median, task, timed
-from pipelines.bench.report import SPARK_KIND, Figures, Run, report
+from pipelines.bench.report import SPARK_KIND, Figures, Run, report, spark_report
 
 # A million lines is the smallest bill worth measuring; a larger csv adds nothing, for files are read one by one.
 SMALLEST, CSV_LINES = 1_000_000, 2_000_000
@@ -37,7 +38,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, help="measure this many training runs instead of a large bill")
     parser.add_argument("--accounts", type=int, help="measure the recommendation over this many accounts instead")
     parser.add_argument("--calls", type=int, help="measure reading this many calls of invocation logs instead")
-    parser.add_argument("--spark", action="store_true", help="also measure one full build on Spark at each size")
+    parser.add_argument("--spark", action="store_true", help="measure full builds on DuckDB and on Spark instead")
     parser.add_argument("--fixed", action="store_true", help="measure the fixed cost alone")
     parser.add_argument("--repeat", type=int, help="rounds; by default 3, or 1 above 10 million lines")
     parser.add_argument("--place", type=Path, help="folder to work in; else a temporary one")
@@ -57,10 +58,12 @@ def main() -> None:
             text = accounts.report(found, repeat)
         elif arguments.calls:
             text = calls.report(calls.measured(Path(folder), arguments.calls, repeat), repeat)
+        elif arguments.spark:
+            text = spark_report(on_spark(Path(folder), arguments.lines))
         else:
             text = fixed.report(fixed.measured(Path(folder)))
             if not arguments.fixed:
-                text = f"{report(measured(Path(folder), arguments.lines, repeat, arguments.spark), repeat)}\n\n{text}"
+                text = f"{report(measured(Path(folder), arguments.lines, repeat), repeat)}\n\n{text}"
     for line in text.splitlines():
         Console().say(line)
     if arguments.keep:
@@ -74,7 +77,7 @@ def sizes(lines: int) -> list[int]:
     return sorted({smallest, int(middle), lines} - {0})
 
 
-def measured(folder: Path, lines: int, repeat: int, has_spark: bool) -> Figures:
+def measured(folder: Path, lines: int, repeat: int) -> Figures:
     """The median of all rounds, by size and kind of work."""
     console = Console()
     runs: dict[tuple[int, str], list[Run]] = defaultdict(list)
@@ -94,25 +97,38 @@ def measured(folder: Path, lines: int, repeat: int, has_spark: bool) -> Figures:
         task("generate", place, size)
         for number in range(repeat):
             console.note(f"Round {number + 1} of {repeat}, {size:,} lines …")
-            # One build on Spark takes as long as many rounds without.
-            measure(place, size, runs, has_spark and number == 0)
+            measure(place, size, runs)
         shutil.rmtree(place)
     return {at: median(found) for at, found in runs.items()}
 
 
-def measure(place: Path, size: int, runs: dict[tuple[int, str], list[Run]], has_spark: bool) -> None:
-    """One round at one size: bare scan, full build, unchanged refresh, restated refresh, any full build on Spark."""
-    build = ["-m", "pipelines", "build", "--config", str(place / "trainledger.toml")]
+def measure(place: Path, size: int, runs: dict[tuple[int, str], list[Run]]) -> None:
+    """One round at one size: bare scans, full build, unchanged refresh, restated refresh."""
     shutil.rmtree(place / "warehouse", ignore_errors=True)
     runs[size, "bare scan"].append(task("bare-scan", place))
     runs[size, "exact scan"].append(task("exact-scan", place))
-    runs[size, "full build"].append(timed(build))
-    runs[size, "unchanged refresh"].append(timed(build))
+    runs[size, "full build"].append(timed(_build(place)))
+    runs[size, "unchanged refresh"].append(timed(_build(place)))
     task("restate", place)
-    runs[size, "restated month"].append(timed(build))
-    if has_spark:
+    runs[size, "restated month"].append(timed(_build(place)))
+
+
+def on_spark(folder: Path, lines: int) -> Figures:
+    """A full build on DuckDB and one on Spark, at the smallest and the largest size."""
+    console, figures = Console(), {}
+    for size in (sizes(lines)[0], lines):
+        place = folder / str(size)
+        console.note(f"Generating and building {size:,} lines …")
+        task("generate", place, size)
+        figures[size, "full build"] = timed(_build(place))
         shutil.rmtree(place / "warehouse")
-        runs[size, SPARK_KIND].append(timed(build, environment=SPARK))
+        figures[size, SPARK_KIND] = timed(_build(place), environment=SPARK)
+        shutil.rmtree(place)
+    return figures
+
+
+def _build(place: Path) -> list[str]:
+    return ["-m", "pipelines", "build", "--config", str(place / "trainledger.toml")]
 
 
 if __name__ == "__main__":
