@@ -32,12 +32,12 @@ pytestmark = pytest.mark.spark
 SIZES = [int(size) for size in os.environ.get("SPARK_LINES", "1000000").split()]
 # The runs of the company, whatever the size of its bill; with them grow the tables that the driver holds.
 RUNS = 200
-MOST_RESULT_BYTES = 50 << 20
+MOST_RESULT_BYTES = 50_000_000
 FEWEST_THAT_SPILL = 4_000_000
 # A stage of more rows than these is to have more than one task.
 MOST_ROWS_OF_A_TASK = 1_000_000
-# At 20 million lines the driver took 14 % more than at one.
-DRIVER_PEAK_MAY_GROW = 1.15
+# Not met at 20 million lines, where the driver took 14 % more than at one.
+DRIVER_PEAK_MAY_GROW = 1.10
 PEAKS: dict[str, float] = {}
 
 
