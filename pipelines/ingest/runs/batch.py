@@ -6,13 +6,12 @@ array (`<job id>:<n>`) are trials of it. Batch records neither epochs nor checkp
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, moment_of, open_run_store, reading
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, at_ms, reading, saved_files
 
 _STATUS = {"SUCCEEDED": "completed", "FAILED": "failed"}
 _TYPE = "ecs.instance-type"
@@ -26,13 +25,10 @@ def read(source: RunSource) -> RunRecords:
     jobs: dict[str, Job] = {}
     machines: dict[str, tuple[str, str | None]] = {}
     rows = RunRows(source)
-    store = open_run_store(source)
     fix = "save the answer of `aws batch describe-jobs` or `aws ecs describe-container-instances` again"
-    for item in store.list():
-        if not item.key.endswith(".json"):
-            continue
-        with reading(store.uri(item.key), fix):
-            answer = parse_json(store.read(item.key))
+    for where, content in saved_files(source, ".json"):
+        with reading(where, fix):
+            answer = parse_json(content)
             # A job is described in many answers; the last one has most of it.
             for job in answer.get("jobs") or ():
                 jobs[job["jobId"]] = max(jobs.get(job["jobId"], job), job, key=_progress)
@@ -45,13 +41,9 @@ def read(source: RunSource) -> RunRecords:
         if is_array or not any(job.get("startedAt") for job in nodes):
             continue
         tags = {key: value for job in nodes for key, value in (job.get("tags") or {}).items()}
-        declared = tags.get(DECLARED)
-        rows.declared |= {declared} if declared and isinstance(declared, str) else set()
-        run_id = declared or job_id
+        run_id = rows.id_of(tags, job_id)
         where = f"[[runs]] {source.name}: Batch job {job_id}"
-        rows.add(
-            run_id, where, lambda run=run_id, nodes=nodes, tags=tags: _run(run, nodes, tags, machines, rows.warnings)
-        )
+        rows.add(run_id, where, _run, run_id, nodes, tags, machines, rows.warnings)
     return rows.records(f"{source.location} contains no job that started")
 
 
@@ -83,7 +75,7 @@ def _run(run_id: str, nodes: Sequence[Job], tags: Mapping[str, str], machines: M
         "experiment": facts["experiment"] or main.get("jobName"),
         "status": _STATUS.get(str(main.get("status"))),
         "started_at": attempts[0]["started_at"],
-        "ended_at": _at(main.get("stoppedAt")),
+        "ended_at": at_ms(main.get("stoppedAt")),
         "last_seen_at": max(attempt["last_seen_at"] for attempt in attempts),
     }
     return {"run": [facts | run], "attempt": attempts, "resource": stays}
@@ -102,15 +94,15 @@ def _attempts(job: Job) -> Iterator[Row]:
     tried = _tried(job)
     for number, attempt in enumerate(tried, start=1):
         held, _ = _held(attempt)
-        ended_at = _at(attempt.get("stoppedAt"))
+        ended_at = at_ms(attempt.get("stoppedAt"))
         is_done = number == len(tried) and job.get("status") == "SUCCEEDED"
         reason = "completed" if is_done else "sw_error" if held.get("exitCode") else "unknown"
         yield {
             "attempt_no": number,
-            "started_at": _at(attempt["startedAt"]),
+            "started_at": at_ms(attempt["startedAt"]),
             "ended_at": ended_at,
             "end_reason": reason if ended_at else None,
-            "last_seen_at": ended_at or _at(attempt["startedAt"]),
+            "last_seen_at": ended_at or at_ms(attempt["startedAt"]),
         }
 
 
@@ -127,8 +119,8 @@ def _stays(job: Job, machines: Machines) -> Iterator[Row]:
                 "account_id": account,
                 "region_id": region,
                 "node_rank": (job.get("nodeDetails") or {}).get("nodeIndex", 0),
-                "joined_at": _at(attempt["startedAt"]),
-                "left_at": _at(attempt.get("stoppedAt")),
+                "joined_at": at_ms(attempt["startedAt"]),
+                "left_at": at_ms(attempt.get("stoppedAt")),
                 "evidence": "api",
             }
 
@@ -137,7 +129,3 @@ def _held(attempt: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """The container of an attempt and the ARN of its container instance, empty where it has none."""
     container = attempt.get("container") or next(iter(attempt.get("taskProperties") or ()), {})
     return container, container.get("containerInstanceArn") or ""
-
-
-def _at(ms: Any) -> datetime | None:
-    return moment_of(ms / 1000) if ms else None

@@ -64,7 +64,7 @@ def read(source: RunSource) -> RunRecords:
         return {**tables, "resource": [*tables["resource"], *mounted]}
 
     for name in sorted(stays):
-        rows.add(name, f"[[runs]] {source.name}: job {name}", lambda name=name: run(name))
+        rows.add(name, f"[[runs]] {source.name}: job {name}", run, name)
     return rows.records("" if items else f"{store.location} is empty")
 
 

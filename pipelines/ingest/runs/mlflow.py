@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, Point, described
 from pipelines.ingest.runs.mlflow_store import local_state, served
-from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of
+from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, at_ms
 
 _STATUS = {"FINISHED": "completed", "FAILED": "failed", "KILLED": "killed"}
 _REASON = {"FINISHED": "completed", "FAILED": "sw_error", "KILLED": "user_stop"}
@@ -59,18 +58,17 @@ def _local(source: RunSource) -> Path | None:
 
 def _read(source: RunSource, server: "_Server") -> RunRecords:
     rows = RunRows(source)
-    declared: dict[str, str] = {}
+    run_ids: dict[str, str] = {}
     for run in server.runs():
-        where = f"[[runs]] {source.name}: MLflow run {run['info'].get('run_id')}"
+        own = run["info"].get("run_id")
         tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
-        run_id = tags.get(DECLARED) or run["info"].get("run_id")
-        rows.add(run_id, where, lambda run=run, tags=tags: _run(run, tags, server, rows.warnings))
-        if tags.get(DECLARED):
-            declared[run["info"]["run_id"]] = tags[DECLARED]
+        run_id = rows.id_of(tags, own)
+        where = f"[[runs]] {source.name}: MLflow run {own}"
+        rows.add(run_id, where, _run, run_id, run, tags, server, rows.warnings)
+        run_ids[own] = run_id
     # A parent is named by MLflow's own id.
     for row in rows.tables.get("run", ()):
-        row["parent_run_id"] = declared.get(row["parent_run_id"], row["parent_run_id"])
-    rows.declared |= set(declared.values())
+        row["parent_run_id"] = run_ids.get(row["parent_run_id"], row["parent_run_id"])
     return rows.records()
 
 
@@ -153,25 +151,19 @@ class _Server:
         raise AssertionError("unreachable")
 
 
-def _moment(ms: Any) -> datetime | None:
-    return moment_of(int(ms) / 1000) if ms else None
-
-
 def _points(run: Mapping[str, Any], server: _Server) -> Iterator[Point]:
     for metric in run["data"].get("metrics") or ():
         # Machine counters show no progress, and are most of a history.
         if not metric["key"].startswith("system/"):
             for point in server.history(run["info"]["run_id"], metric["key"]):
-                at = _moment(point["timestamp"])
-                if at is not None:
+                if at := at_ms(point["timestamp"]):
                     yield at, int(point.get("step") or 0), {metric["key"]: float(point["value"])}
 
 
-def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warnings: list[str]) -> Tables:
+def _run(run_id: str, run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warnings: list[str]) -> Tables:
     info = run["info"]
     parameters = {one["key"]: one["value"] for one in run["data"].get("params") or ()} | dict(tags)
-    run_id = tags.get(DECLARED) or info["run_id"]
-    started_at, ended_at = _moment(info.get("start_time")), _moment(info.get("end_time"))
+    started_at, ended_at = at_ms(info.get("start_time")), at_ms(info.get("end_time"))
     history = History(list(_points(run, server)))
     status = str(info.get("status"))
     if started_at is None:

@@ -13,7 +13,7 @@ from pipelines.base.aws import connect, requesting
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, listed_state, open_run_store, reading, utc
+from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, listed_state, reading, saved_files, utc
 
 _SCHEME = "sagemaker://"
 _STATUS = {"Completed": "completed", "Failed": "failed", "Stopped": "killed"}
@@ -39,11 +39,10 @@ def read(source: RunSource) -> RunRecords:
     """Every training job of the region, or of the folder, with its tags."""
     rows = RunRows(source)
     for job, tags in _live(source) if source.location.startswith(_SCHEME) else _recorded(source):
-        declared = tags.get(DECLARED) or tags.get("run_id")
-        rows.declared |= {declared} if declared and isinstance(declared, str) else set()
         name = job.get("TrainingJobName")
+        run_id = rows.id_of({DECLARED: tags.get(DECLARED) or tags.get("run_id")}, name)
         where = f"[[runs]] {source.name}: training job {name}"
-        rows.add(declared or name, where, lambda job=job, tags=tags: _run(job, tags, rows.warnings))
+        rows.add(run_id, where, _run, run_id, job, tags, rows.warnings)
     return rows.records(f"{source.location} contains no training job")
 
 
@@ -72,12 +71,9 @@ def _live(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]
 
 def _recorded(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]]]:
     """DescribeTrainingJob responses, each in a .json file; tags may have been added under `Tags`."""
-    store = open_run_store(source)
-    for item in store.list():
-        if not item.key.endswith(".json"):
-            continue
-        with reading(store.uri(item.key), "record the response of DescribeTrainingJob again"):
-            content = parse_json(store.read(item.key), _time_of_parts)
+    for where, text in saved_files(source, ".json"):
+        with reading(where, "record the response of DescribeTrainingJob again"):
+            content = parse_json(text, _time_of_parts)
             job = content.get("data", content)
             tags = {tag["Key"]: tag["Value"] for tag in job.get("Tags") or ()}
         if "TrainingJobName" in job:
@@ -91,9 +87,8 @@ def _time_of_parts(content: dict[str, Any]) -> Any:
     return content
 
 
-def _run(job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -> Mapping[str, Any]:
+def _run(run_id: str, job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
     parameters = {key: str(value).strip('"') for key, value in (job.get("HyperParameters") or {}).items()} | dict(tags)
-    run_id = tags.get(DECLARED) or tags.get("run_id") or job["TrainingJobName"]
     status = str(job.get("TrainingJobStatus"))
     created_at, ended_at = utc(job.get("CreationTime")), utc(job.get("TrainingEndTime"))
     started_at = utc(job.get("TrainingStartTime")) or created_at

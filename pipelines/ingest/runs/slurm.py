@@ -69,7 +69,7 @@ def read(source: RunSource) -> RunRecords:
         run_id = comment[1] if comment else f"{source.name}-{job}"
         rows.declared |= {run_id} if comment else set()
         where = f"[[runs]] {source.name}: job {job}"
-        rows.add(run_id, where, lambda i=run_id, a=attempts: _job(i, a, stays, rows.warnings))
+        rows.add(run_id, where, _job, run_id, attempts, stays, rows.warnings)
     return rows.records(f"{store.location} holds no sacct output (.txt, .psv or .sacct)")
 
 
