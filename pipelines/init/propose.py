@@ -14,8 +14,7 @@ from pipelines.config.settings import STANDARD_TAGS
 from pipelines.config.sources import BillingSource, CommitmentSource, InvoiceSource
 from pipelines.ingest.billing.options import TagKeyCost
 from pipelines.ingest.billing.tags import bare
-from pipelines.init.choose import Candidate
-from pipelines.init.find import DataSet
+from pipelines.init.find import Candidate, DataSet
 
 # Keys that companies use for each of our tags, without case and separators, the most specific first.
 _LIKELY = {

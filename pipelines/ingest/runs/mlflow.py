@@ -17,7 +17,7 @@ from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, Point, described
 from pipelines.ingest.runs.mlflow_store import local_state, served
-from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, at_ms
+from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, at_ms
 
 _STATUS = {"FINISHED": "completed", "FAILED": "failed", "KILLED": "killed"}
 _REASON = {"FINISHED": "completed", "FAILED": "sw_error", "KILLED": "user_stop"}
@@ -64,7 +64,7 @@ def _read(source: RunSource, server: "_Server") -> RunRecords:
         tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
         run_id = rows.id_of(tags, own)
         where = f"[[runs]] {source.name}: MLflow run {own}"
-        rows.add(run_id, where, _run, run_id, run, tags, server, rows.warnings)
+        rows.add(run_id, where, _run, run, tags, server, rows.warnings)
         run_ids[own] = run_id
     # A parent is named by MLflow's own id.
     for row in rows.tables.get("run", ()):
@@ -160,8 +160,9 @@ def _points(run: Mapping[str, Any], server: _Server) -> Iterator[Point]:
                     yield at, int(point.get("step") or 0), {metric["key"]: float(point["value"])}
 
 
-def _run(run_id: str, run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warnings: list[str]) -> Tables:
+def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warnings: list[str]) -> Tables:
     info = run["info"]
+    run_id = tags.get(DECLARED) or info["run_id"]
     parameters = {one["key"]: one["value"] for one in run["data"].get("params") or ()} | dict(tags)
     started_at, ended_at = at_ms(info.get("start_time")), at_ms(info.get("end_time"))
     history = History(list(_points(run, server)))

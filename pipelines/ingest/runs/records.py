@@ -172,7 +172,7 @@ class RunRows:
         return declared or own
 
     def add(self, run_id: str | None, where: str, read: Callable[..., Tables], *facts: Any) -> None:
-        """Add the rows `read` makes of `facts`, with `run_id` and attempt 1 unless they have one; SourceError if bad."""
+        """Add the rows `read` makes of `facts`, in attempt 1 where none is named; SourceError for malformed ones."""
         with reading(where):
             if isinstance(run_id, Mapping | list):
                 raise ParseError("has an id that is not text")

@@ -1,12 +1,13 @@
-"""The `[[machines]]` section: instance types that the reviewed list does not have, or has otherwise."""
+"""The `[[machines]]` and `[[prices]]` sections: what the reviewed lists do not have, or have otherwise."""
 
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from pipelines.base.resources import accelerator_peaks
-from pipelines.config.fields import Frozen, Positive, Text
+from pipelines.config.fields import Frozen, Positive, Text, Usd
 
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
@@ -39,3 +40,21 @@ class Machine(Frozen):
         """The row of it in `ref_instance_type`, as text."""
         values = {name: None if value is None else str(value) for name, value in self.model_dump().items()}
         return {**values, "source": "[[machines]]"}
+
+
+class ListPrice(Frozen):
+    """A price in USD per hour of a whole instance, Linux on shared tenancy, from a day on."""
+
+    instance_type: Annotated[str, Field(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)?$")]
+    region_id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    offer: Literal["on_demand", "capacity_block", "reserved"]
+    from_date: date
+    price_per_hour_usd: Annotated[Usd, Field(ge=0.01, le=1000)]
+    is_from_date_exact: bool = False
+    source: Text = "[[prices]]"
+
+    @property
+    def listed(self) -> dict[str, str]:
+        """The row of it in `ref_list_price`, as text."""
+        values = {name: str(value) for name, value in self.model_dump().items()}
+        return {**values, "is_from_date_exact": str(self.is_from_date_exact).lower(), "as_of": str(self.from_date)}
