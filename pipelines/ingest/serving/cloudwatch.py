@@ -54,12 +54,11 @@ def read(source: ServingSource, answered: Answered | None = None) -> ServingReco
         with reading(where):
             for result in answer["MetricDataResults"]:
                 metric, _, model = str(result["Label"]).partition(" ")
-                if metric and not model:
-                    raise SourceError(f"{where} has the label {metric[:80]!r}; save it as docs/serving.md shows.")
-                counted = (
-                    zip(result["Timestamps"], result["Values"], strict=True) if metric in _METRICS and model else ()
-                )
-                for at, value in counted:
+                if metric not in _METRICS or not model:
+                    if metric and not model:
+                        raise SourceError(f"{where} has the label {metric[:80]!r}; save it as docs/serving.md shows.")
+                    continue
+                for at, value in zip(result["Timestamps"], result["Values"], strict=True):
                     moment = answers.moment({"Timestamps": at}, "Timestamps", where)
                     assert moment is not None
                     if abs(value) > _LARGEST:

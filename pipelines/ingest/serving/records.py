@@ -180,20 +180,18 @@ def _are_one(one: Row, other: Row) -> bool:
 
 def _sum(one: Row, other: Row) -> Row:
     """Two neighbors as one: counts add, levels are means over time, of percentiles the worse one counts."""
-    seconds = [(row["ended_at"] - row["started_at"]).total_seconds() for row in (one, other)]
+    both = [(row, (row["ended_at"] - row["started_at"]).total_seconds()) for row in (one, other)]
     found = one | {"ended_at": other["ended_at"]}
     for name in (*_COUNTS, *_LEVELS, *_LATENCIES):
-        known = [
-            (row[name], second) for row, second in zip((one, other), seconds, strict=True) if row.get(name) is not None
-        ]
+        known = [(row[name], seconds) for row, seconds in both if row.get(name) is not None]
         if name in _LATENCIES:
             found[name] = max((value for value, _ in known), default=None)
-        elif len(known) < len(seconds):
+        elif len(known) < len(both):
             found[name] = None
         elif name in _COUNTS:
             found[name] = sum(value for value, _ in known)
         else:
-            found[name] = sum(value * second for value, second in known) / sum(seconds)
+            found[name] = sum(value * seconds for value, seconds in known) / sum(seconds for _, seconds in known)
     return found
 
 
