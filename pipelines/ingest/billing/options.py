@@ -1,6 +1,8 @@
 """The settings of an export by one of its deliveries: granularity, resource ids, optional columns, tags, freshness."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -96,15 +98,11 @@ def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> S
     listed = raw.delivery.listed
     names = _NAMES[listed]
     lasts = f"date_diff('second', {names.start}, {names.end})"
-    select = raw_select([raw], tags, listed)
     tagged = ", ".join(f"sum({listed.billed}) filter (where tag_{name} is not null)" for name in TAG_NAMES)
     upto = f"timestamp '{now:%Y-%m-%d %H:%M:%S}'"
-    with DuckDBEngine() as engine:
-        for view, files in select.views.items():
-            engine.scan_files(view, files)
-        engine.view_sql("line", select.sql)
+    with _lines_of(raw, tags) as engine:
         engine.view_sql("used", f"select * from line where {names.used}")
-        payers = engine.query(f"select distinct {names.payer} from line where {names.payer} is not null").rows()
+        payers, net = engine.query(f"select list(distinct {names.payer}), count({names.net}) from line").row(0)
         billed = engine.query(f"select {names.currency}, sum({listed.billed}) from line group by 1 order by 1").rows()
         # Storage of an hourly export still comes by the day; of a daily one nothing is as short as an hour.
         (counts,) = engine.query(
@@ -115,7 +113,6 @@ def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> S
             f"as granularity, max({names.start}) "
             f"filter (where {names.start} <= {upto}) as newest_usage_at from used"
         ).to_dicts()
-        net = engine.query(f"select count({names.net}) from line").item()
         sums = f"sum({listed.billed}), {tagged}"
         money = engine.query(f"select {names.currency}, {sums} from used group by 1 order by 1").rows()
     columns = {snake(column.name) for file in raw.files for column in file.columns if column.form != "null"}
@@ -126,7 +123,7 @@ def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> S
         for name in TAG_NAMES
     }
     return Seen(
-        payers=frozenset(payer for (payer,) in payers),
+        payers=frozenset(payers or ()),
         billed_cost=dict(billed),
         **counts,
         columns=frozenset(option for option, start in ADDED.items() if any(n.startswith(start) for n in columns)),
@@ -142,21 +139,27 @@ def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> S
 def tag_costs(raw: RawDelivery) -> list[TagKeyCost]:
     """Every tag key of a stored delivery that has a value, the most billed cost first."""
     listed = raw.delivery.listed
-    select = raw_select([raw], {}, listed)
-    with DuckDBEngine() as engine:
-        for view, files in select.views.items():
-            engine.scan_files(view, files)
-        engine.view_sql("line", select.sql)
+    with _lines_of(raw, {}) as engine:
         rows = engine.query(
             f"select tag_json, {_NAMES[listed].currency}, sum({listed.billed}) from line "
             "where tag_json is not null group by 1, 2"
         ).rows()
-    values: dict[str, set[str]] = {}
-    costs: dict[str, dict[str, Decimal]] = {}
+    values: dict[str, set[str]] = defaultdict(set)
+    costs: dict[str, dict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
     for tags, currency_code, cost in rows:
         for key, value in parse_json(tags).items():
-            values.setdefault(key, set()).add(value)
-            mine = costs.setdefault(key, {})
-            mine[currency_code] = mine.get(currency_code, Decimal(0)) + cost
+            values[key].add(value)
+            costs[key][currency_code] += cost
     found = [TagKeyCost(key, len(values[key]), cost) for key, cost in costs.items()]
     return sorted(found, key=lambda one: (-sum(one.cost.values()), one.key))
+
+
+@contextmanager
+def _lines_of(raw: RawDelivery, tags: Mapping[str, Sequence[str]]) -> Iterator[DuckDBEngine]:
+    """An engine with the view `line`, the lines of a stored delivery."""
+    select = raw_select([raw], tags, raw.delivery.listed)
+    with DuckDBEngine() as engine:
+        for view, files in select.views.items():
+            engine.scan_files(view, files)
+        engine.view_sql("line", select.sql)
+        yield engine

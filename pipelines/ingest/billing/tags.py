@@ -32,10 +32,8 @@ _ESCAPED = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "
 
 def bare(key: str) -> str:
     """A key without its export's prefix, in lower case, letters and digits only: `user:Run_ID` -> `runid`."""
-    for _, prefix in _ORIGINS:
-        if prefix.match(key):
-            return _plain(prefix.sub("", key, count=1))
-    return _plain(key)
+    prefix = next((prefix for _, prefix in _ORIGINS if prefix.match(key)), None)
+    return _plain(prefix.sub("", key, count=1) if prefix else key)
 
 
 def origin(tag: TagKey) -> str:
@@ -116,11 +114,9 @@ def tag_json(tag_keys: Sequence[TagKey]) -> str:
 
 def focus_key(tag: TagKey) -> str:
     """The key of a tag in FOCUS, whatever its spelling in the export."""
-    provider = _PROVIDER.fullmatch(tag.key)
-    if provider:
+    if provider := _PROVIDER.fullmatch(tag.key):
         return f"aws:{provider['name']}"
-    normalized = _NORMALIZED.fullmatch(tag.key) if tag.container == "resource_tags" else None
-    if normalized:
+    if tag.container == "resource_tags" and (normalized := _NORMALIZED.fullmatch(tag.key)):
         return ("aws:" if normalized["origin"] == "aws" else "") + normalized["name"]
     return _USER.sub("", tag.key, count=1) if _USER.match(tag.key) else tag.key
 
