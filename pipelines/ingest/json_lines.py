@@ -2,25 +2,24 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import BinaryIO
 
 from pipelines.base.errors import SourceError
 from pipelines.base.limits import UNPACK_RATIO, most_bytes
-from pipelines.warehouse.storage import Object, Store
+from pipelines.warehouse.storage import Object
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _BLOCK_BYTES = 1 << 20
 _LINE_BYTES = 16 << 20
 
 
-def event_files(store: Store) -> tuple[list[Object], list[str]]:
-    """The event files of a source, by key, and the keys of what else lies there."""
-    found = store.list()
-    events = [item for item in found if item.key.endswith(SUFFIXES)]
-    others = [item.key for item in found if not item.key.endswith(SUFFIXES)]
-    return events, [key for key in others if not key.rpartition("/")[2].startswith((".", "_"))]
+def by_suffix(listed: Sequence[Object], suffixes: tuple[str, ...] = SUFFIXES) -> tuple[list[Object], list[str]]:
+    """The files with one of these suffixes, and the keys of the others that are not hidden."""
+    others = [item.key for item in listed if not item.key.endswith(suffixes)]
+    files = [item for item in listed if item.key.endswith(suffixes)]
+    return files, [key for key in others if not key.rpartition("/")[2].startswith((".", "_"))]
 
 
 def blocks_of_file(

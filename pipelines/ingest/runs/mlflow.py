@@ -124,7 +124,8 @@ class _Server:
 
         where = f"{self._address}{call}"
         arguments: dict[str, Any] = {"params" if method == "GET" else "json": query}
-        for remaining in reversed(range(_TRIES)):
+        problem: SourceError | None = None
+        for _ in range(_TRIES):
             try:
                 response = self._session.request(method, self._root + call, timeout=_TIMEOUT, **arguments)
                 response.raise_for_status()
@@ -134,11 +135,9 @@ class _Server:
                 raise SourceError(f"{where} answers {status}; check the address.") from None
             # An answer that breaks off is requested again, which the adapter does not do.
             except ParseError:
-                if not remaining:
-                    raise SourceError(f"{where} answers no JSON; check that it is an MLflow tracking server.") from None
+                problem = SourceError(f"{where} answers no JSON; check that it is an MLflow tracking server.")
             except requests.exceptions.ChunkedEncodingError:
-                if not remaining:
-                    raise UnreachableError(f"{where} answers half a page, again and again; try later.") from None
+                problem = UnreachableError(f"{where} answers half a page, again and again; try later.")
             except requests.exceptions.RetryError:
                 raise UnreachableError(f"{where} stays busy or broken after {_TRIES} tries; try later.") from None
             except requests.RequestException as error:
@@ -148,7 +147,7 @@ class _Server:
                 if not isinstance(answer, Mapping):
                     raise SourceError(f"{where} answers no JSON object; check that it is an MLflow tracking server.")
                 return answer
-        raise AssertionError("unreachable")
+        raise problem or AssertionError("unreachable")
 
 
 def _points(run: Mapping[str, Any], server: _Server) -> Iterator[Point]:

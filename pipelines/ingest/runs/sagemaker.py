@@ -128,10 +128,8 @@ def _attempts(
     if started_at is None:
         return []
     cuts = [at for name, at, _ in steps if name == "Interrupted" and started_at < at < (ended_at or last_at)]
-    begins = [started_at]
-    for cut in cuts:
-        back = [at for name, at, _ in steps if at >= cut and name != "Interrupted"]
-        begins.append(min(back) if back else cut)
+    back = [at for name, at, _ in steps if name != "Interrupted"]
+    begins = [started_at, *(min((at for at in back if at >= cut), default=cut) for cut in cuts)]
     ends = [*cuts, ended_at]
     return [
         {
