@@ -14,7 +14,6 @@ from pipelines.models.build import Builder
 from pipelines.models.contract import Column, load_contract
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.csv_text import FORMULA
-from pipelines.warehouse.lake import Publication
 
 # What cost and usage reports become, and what came as FOCUS.
 CHARGES = ("stg_aws__focus_charge", "stg_aws__focus_delivered")
@@ -52,14 +51,18 @@ def export_focus(settings: Settings, month: str | None, out: Path, console: Cons
     if version not in VERSIONS:
         raise UsageError(f"--version {version} is not supported; choose one of {', '.join(VERSIONS)}.")
     root = out / f"focus-{version}"
-    _refuse_file(root)
+    if existing := next((place for place in (root, *root.parents) if place.exists() and not place.is_dir()), None):
+        raise UsageError(f"{existing} is a file; choose a folder with --out.")
     # Whatever engine builds the tables: one pass over a month needs no cluster.
     place = settings.warehouse.model_copy(update={"engine": "duckdb"})
     warehouse = Warehouse(settings.model_copy(update={"warehouse": place}))
     published = published_of(warehouse)
     # The lines the publication was made from, also where a newer delivery waits to be built.
     seen = warehouse.as_published(published)
-    months = _chosen(published, month)
+    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
+    if month is not None and month not in months:
+        raise UsageError(f"--month {month} is not published; give one of {', '.join(months)}, or none for all.")
+    months = months if month is None else [month]
     with console.steps(len(months)) as steps:
         for period in months:
             folder = below(root, f"billing_period={period}", error=UsageError)
@@ -105,16 +108,9 @@ def _of_month(model: str, columns: Sequence[Column], period: str) -> str:
         return f"select {_typed(columns)} from {model}"
     start = f"timestamp '{period}-01'"
     end = f"{start} + interval '1' month"
-    filled = ", ".join(
-        f'coalesce("{name}", {value}) as "{name}"'
-        for name, value in {
-            "BillingAccountId": "payer",
-            "BillingPeriodStart": start,
-            "BillingPeriodEnd": end,
-            "InvoiceDetailCreated": end,
-            "InvoiceDetailLastUpdated": end,
-        }.items()
-    )
+    ends = dict.fromkeys(("BillingPeriodEnd", "InvoiceDetailCreated", "InvoiceDetailLastUpdated"), end)
+    others = {"BillingAccountId": "payer", "BillingPeriodStart": start} | ends
+    filled = ", ".join(f'coalesce("{name}", {value}) as "{name}"' for name, value in others.items())
     return f"""
         select {_typed(columns)} from (
             select * replace ({filled})
@@ -136,23 +132,6 @@ def _write(engine: DuckDBEngine, view: str, columns: Sequence[Column], file: Pat
             partial.replace(file.with_suffix(suffix))
         finally:
             partial.unlink(missing_ok=True)
-
-
-def _chosen(published: Publication, month: str | None) -> list[str]:
-    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
-    if month is None:
-        return months
-    if month not in months:
-        raise UsageError(f"--month {month} is not published; give one of {', '.join(months)}, or none for all.")
-    return [month]
-
-
-def _refuse_file(root: Path) -> None:
-    for place in (root, *root.parents):
-        if place.exists():
-            if not place.is_dir():
-                raise UsageError(f"{place} is a file; choose a folder with --out.")
-            return
 
 
 def _print_totals(engine: DuckDBEngine, period: str, console: Console) -> None:

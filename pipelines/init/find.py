@@ -22,9 +22,9 @@ from pipelines.base.errors import SourceError
 from pipelines.config.sources import BillingSource, CommitmentSource, InvoiceSource, Reach
 from pipelines.doctor.billing import KINDS, sample
 from pipelines.ingest.billing.bare import READERS, SUFFIXES, bare_files
+from pipelines.ingest.billing.columns import focus_version
 from pipelines.ingest.billing.delivery import Delivery
 from pipelines.ingest.billing.exports import detect_kind, ingest, list_deliveries
-from pipelines.ingest.billing.focus_version import focus_version
 from pipelines.ingest.billing.manifest import exports_in
 from pipelines.ingest.billing.options import Seen, TagKeyCost, see, tag_costs
 from pipelines.warehouse.storage import Object

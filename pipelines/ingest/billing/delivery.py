@@ -13,8 +13,7 @@ from pydantic import TypeAdapter
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.base.paths import below
-from pipelines.ingest.billing.columns import CUR, FOCUS, ColumnList, RawFile
-from pipelines.ingest.billing.focus_version import NEWEST, is_newer
+from pipelines.ingest.billing.columns import CUR, FOCUS, NEWEST, ColumnList, RawFile, is_newer
 from pipelines.warehouse.storage import Object
 
 RECORD = "delivery.json"

@@ -16,8 +16,8 @@ from pipelines.base.address import bucket_and_prefix, is_s3
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.base.paths import unsafe
+from pipelines.ingest.billing.columns import declared_version
 from pipelines.ingest.billing.delivery import Kind, Map
-from pipelines.ingest.billing.focus_version import declared_version
 from pipelines.warehouse.storage import Object, Store, fresh_file
 
 # The manifest of a month is in that month's folder; copies inside an assembly's folder are history.

@@ -32,7 +32,9 @@ def read(source: RunSource) -> RunRecords:
             # A job is described in many answers; the last one has most of it.
             for job in answer.get("jobs") or ():
                 jobs[job["jobId"]] = max(jobs.get(job["jobId"], job), job, key=_progress)
-            machines |= dict(map(_machine, answer.get("containerInstances") or ()))
+            for instance in answer.get("containerInstances") or ():
+                attributes = {one.get("name"): one.get("value") for one in instance.get("attributes") or ()}
+                machines[instance["containerInstanceArn"]] = instance["ec2InstanceId"], attributes.get(_TYPE)
     runs: dict[str, list[Job]] = {}
     for job_id, job in sorted(jobs.items()):
         runs.setdefault(job_id.partition("#")[0], []).append(job)
@@ -49,11 +51,6 @@ def read(source: RunSource) -> RunRecords:
 
 def _progress(job: Job) -> tuple[int, int, int]:
     return len(job.get("attempts") or ()), job.get("stoppedAt") or 0, job.get("startedAt") or 0
-
-
-def _machine(instance: Mapping[str, Any]) -> tuple[str, tuple[str, str | None]]:
-    kinds = [one.get("value") for one in instance.get("attributes") or () if one.get("name") == _TYPE]
-    return instance["containerInstanceArn"], (instance["ec2InstanceId"], kinds[0] if kinds else None)
 
 
 def _run(run_id: str, nodes: Sequence[Job], tags: Mapping[str, str], machines: Machines, warnings: list[str]) -> Tables:
