@@ -1,10 +1,11 @@
 """The `[[machines]]` and `[[prices]]` sections: what the reviewed lists do not have, or have otherwise."""
 
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipelines.base.resources import accelerator_peaks
 from pipelines.config.fields import Frozen, Positive, Text, Usd
@@ -25,15 +26,11 @@ class Machine(Frozen):
     vcpu_count: _Count | None = None
     memory_gib: Positive | None = None
 
-    @model_validator(mode="after")
-    def _peaks_are_dense(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         for (accelerator, name), dense in accelerator_peaks().items():
             peak = getattr(self, name)
             if accelerator == self.accelerator_name and peak == 2 * Decimal(dense):
-                raise ValueError(
-                    f"{name} {peak} is the peak of {accelerator} with sparsity; write the dense one, {dense}"
-                )
-        return self
+                yield f"{name} {peak} is the peak of {accelerator} with sparsity; write the dense one, {dense}"
 
     @property
     def listed(self) -> dict[str, Any]:
