@@ -3,8 +3,6 @@
 Only the files a current manifest names are read. Parquet is kept as delivered; a csv is converted once.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -16,20 +14,17 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock, Semaphore
-from typing import TYPE_CHECKING
 
 from pipelines.base.code import code_digest
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import BillingSource
+from pipelines.engine import Engine
 from pipelines.ingest.billing.bare import bare_files, read_bare
 from pipelines.ingest.billing.columns import ColumnList, RawFile
 from pipelines.ingest.billing.delivery import Delivery, Kind, Map, RawDelivery, column_list, load, save
 from pipelines.ingest.billing.manifest import Manifest, find_manifests, in_threads, read_manifests
 from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.stores import Stores
-
-if TYPE_CHECKING:
-    from pipelines.engine import Engine
 
 Progress = Callable[[int, int, str], None]
 

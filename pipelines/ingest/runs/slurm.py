@@ -49,7 +49,11 @@ _COLUMNS = ("node", "started_at", "ended_at", "instance_id", "instance_type")
 
 def read(source: RunSource) -> RunRecords:
     """The jobs of every sacct file below the source's location."""
-    zone = _zone(source)
+    try:
+        zone = ZoneInfo(source.timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        fix = "write one like Europe/Oslo or UTC"
+        raise UsageError(f"[[runs]] {source.name}: timezone {source.timezone!r} is unknown; {fix}.") from None
     store = open_run_store(source)
     stays: dict[str, list[Row]] = {}
     jobs: dict[str, dict[tuple[datetime, str], Row]] = {}
@@ -108,14 +112,6 @@ def _ranges(inside: str) -> list[tuple[range, int]]:
             raise ValueError("is not a host list")
         found.append((range(int(low), int(high or low) + 1), len(low)))
     return found
-
-
-def _zone(source: RunSource) -> ZoneInfo:
-    try:
-        return ZoneInfo(source.timezone)
-    except (ZoneInfoNotFoundError, ValueError):
-        fix = "write one like Europe/Oslo or UTC"
-        raise UsageError(f"[[runs]] {source.name}: timezone {source.timezone!r} is unknown; {fix}.") from None
 
 
 def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
