@@ -10,7 +10,7 @@ from typing import Any
 
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.metrics import described
+from pipelines.ingest.runs.metrics import attempts_of, described
 from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, at_ms, reading, saved_files
 
 _STATUS = {"SUCCEEDED": "completed", "FAILED": "failed"}
@@ -57,7 +57,7 @@ def _run(run_id: str, nodes: Sequence[Job], tags: Mapping[str, str], machines: M
     """The tables of a run from its nodes; the main node, or the only one, has its times."""
     main = next((job for job in nodes if (job.get("nodeDetails") or {}).get("isMainNode")), nodes[0])
     facts, _ = described({**(main.get("parameters") or {}), **tags}, run_id, warnings)
-    attempts = list(_attempts(main))
+    attempts = _attempts(main)
     parent, _, index = str(main["jobId"]).partition(":")
     stays = [stay for job in nodes for stay in _stays(job, machines)]
     if unknown := {arn for _, arn in (_held(attempt) for job in nodes for attempt in _tried(job)) if arn} - {*machines}:
@@ -87,20 +87,14 @@ def _tried(job: Job) -> list[Mapping[str, Any]]:
     return sorted(tried, key=lambda attempt: attempt["startedAt"])
 
 
-def _attempts(job: Job) -> Iterator[Row]:
+def _attempts(job: Job) -> list[Row]:
     tried = _tried(job)
-    for number, attempt in enumerate(tried, start=1):
-        held, _ = _held(attempt)
-        ended_at = at_ms(attempt.get("stoppedAt"))
-        is_done = number == len(tried) and job.get("status") == "SUCCEEDED"
-        reason = "completed" if is_done else "sw_error" if held.get("exitCode") else "unknown"
-        yield {
-            "attempt_no": number,
-            "started_at": at_ms(attempt["startedAt"]),
-            "ended_at": ended_at,
-            "end_reason": reason if ended_at else None,
-            "last_seen_at": ended_at or at_ms(attempt["startedAt"]),
-        }
+    reasons = ["sw_error" if _held(attempt)[0].get("exitCode") else "unknown" for attempt in tried]
+    if job.get("status") == "SUCCEEDED":
+        reasons[-1:] = ["completed"]
+    ends = [at_ms(attempt.get("stoppedAt")) for attempt in tried]
+    begins = [at_ms(attempt["startedAt"]) for attempt in tried]
+    return attempts_of((begun, end, end and reason) for begun, end, reason in zip(begins, ends, reasons, strict=True))
 
 
 def _stays(job: Job, machines: Machines) -> Iterator[Row]:

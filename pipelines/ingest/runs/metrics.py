@@ -5,7 +5,7 @@ or a long pause begins (facts training-runs 1.1).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
@@ -91,6 +91,17 @@ def _number(text: Any, field: str, run_id: str, warnings: list[str], *, whole: b
         )
         return None
     return int(number) if whole else number
+
+
+def attempts_of(
+    tries: Iterable[tuple[datetime | None, datetime | None, str | None]], last_at: datetime | None = None
+) -> list[Row]:
+    """Attempts numbered in order, each by its start, end and end's reason; an open one was seen at `last_at`."""
+    return [
+        {"attempt_no": number, "started_at": begun, "ended_at": ended, "end_reason": reason}
+        | {"last_seen_at": ended or last_at or begun}
+        for number, (begun, ended, reason) in enumerate(tries, start=1)
+    ]
 
 
 class History:

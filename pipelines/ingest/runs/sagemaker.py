@@ -12,7 +12,7 @@ from typing import Any
 from pipelines.base.aws import connect, requesting
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.metrics import described
+from pipelines.ingest.runs.metrics import attempts_of, described
 from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, listed_state, reading, saved_files, utc
 
 _SCHEME = "sagemaker://"
@@ -130,17 +130,8 @@ def _attempts(
     cuts = [at for name, at, _ in steps if name == "Interrupted" and started_at < at < (ended_at or last_at)]
     back = [at for name, at, _ in steps if name != "Interrupted"]
     begins = [started_at, *(min((at for at in back if at >= cut), default=cut) for cut in cuts)]
-    ends = [*cuts, ended_at]
-    return [
-        {
-            "attempt_no": number,
-            "started_at": begin,
-            "ended_at": end,
-            "end_reason": "spot_interruption" if number < len(ends) else _REASON.get(status),
-            "last_seen_at": end or last_at,
-        }
-        for number, (begin, end) in enumerate(zip(begins, ends, strict=True), start=1)
-    ]
+    reasons = [*["spot_interruption"] * len(cuts), _REASON.get(status)]
+    return attempts_of(zip(begins, [*cuts, ended_at], reasons, strict=True), last_at)
 
 
 def _resource(job: Mapping[str, Any], attempt: Mapping[str, Any], warnings: list[str]) -> Row:

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pipelines.base.errors import SourceError, UsageError, shown
 from pipelines.config.sources import RunSource
+from pipelines.ingest.runs.metrics import attempts_of
 from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, moment_of, open_run_store, utc
 
 _WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
@@ -150,11 +151,9 @@ def _job(run_id: str, attempts: Sequence[Row], stays: Mapping[str, Sequence[Row]
     }
     return {
         "run": [run],
-        "attempt": [
-            {"attempt_no": number, "started_at": record["Start"], "ended_at": record["End"], "end_reason": reason}
-            | {"last_seen_at": record["End"] or record["Start"]}
-            for number, (record, (reason, _)) in enumerate(zip(attempts, states, strict=True), start=1)
-        ],
+        "attempt": attempts_of(
+            (record["Start"], record["End"], reason) for record, (reason, _) in zip(attempts, states, strict=True)
+        ),
         "resource": [
             {"attempt_no": number} | node
             for number, record in enumerate(attempts, start=1)
