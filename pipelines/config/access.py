@@ -1,7 +1,5 @@
 """The `[access]` section and the policy file it names: who may see which teams."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path

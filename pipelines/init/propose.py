@@ -1,7 +1,5 @@
 """What a first trainledger.toml has: the entries of bills and invoices, and tag keys of the newest month."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta

@@ -1,7 +1,5 @@
 """Bill files without a manifest (`files` of a [[billing]] entry): one delivery per billing month of their lines."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
