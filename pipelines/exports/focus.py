@@ -1,7 +1,7 @@
 """Writes published billing months as datasets of FOCUS 1.2 or 1.4, each as Parquet and as csv."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,6 +33,15 @@ OTHERS = {
 }
 # Older publications have none.
 MONTHS = "detail_billing_month"
+# As AWS writes FOCUS: numbers are doubles, times instants; key-value columns are JSON text, as validators read.
+_IN_PARQUET = {"DECIMAL": 'cast("{}" as double)', "TIMESTAMP": "timezone('UTC', \"{}\")"}
+# Amounts with all their places, times with their zone, exponents as FOCUS writes them. What spreadsheets run of a text,
+# they run of a csv; the Parquet file has it as it was.
+_IN_CSV = {
+    "TIMESTAMP": "strftime(\"{}\", '%Y-%m-%dT%H:%M:%SZ')",
+    "DOUBLE": 'upper(cast("{}" as varchar))',
+    "VARCHAR": f"regexp_replace(\"{{}}\", '{FORMULA}', '''\\0')",
+}
 # A month is closed once each charge of its issuer is on an invoice.
 _BILLING_PERIOD = """
     select "BillingPeriodStart" as "BillingPeriodCreated", max("BillingPeriodEnd") as "BillingPeriodEnd",
@@ -124,9 +133,9 @@ def _of_month(model: str, columns: Sequence[Column], period: str) -> str:
 
 def _write(engine: DuckDBEngine, view: str, columns: Sequence[Column], file: Path) -> None:
     """Write the columns of a view as `file` with the suffixes .parquet and .csv, each whole."""
-    for suffix, form in ((".parquet", _in_parquet), (".csv", _in_csv)):
+    for suffix, forms in ((".parquet", _IN_PARQUET), (".csv", _IN_CSV)):
         partial = below(file.parent, f".{os.getpid()}{suffix}", error=UsageError)
-        sql = f"select {', '.join(map(form, columns))} from {view}"
+        sql = f"select {', '.join(_in_file(column, forms) for column in columns)} from {view}"
         try:
             (engine.write if suffix == ".parquet" else engine.write_csv)(sql, partial)
             partial.replace(file.with_suffix(suffix))
@@ -172,25 +181,10 @@ def _typed(columns: Sequence[Column]) -> str:
     return ", ".join(f'cast("{column.name}" as {column.type}) as "{column.name}"' for column in columns)
 
 
-def _in_parquet(column: Column) -> str:
-    """As AWS writes FOCUS: numbers are doubles, times instants; key-value columns are JSON text, as validators read."""
-    if column.type.startswith("DECIMAL"):
-        return f'cast("{column.name}" as double) as "{column.name}"'
-    if column.type == "TIMESTAMP":
-        return f'timezone(\'UTC\', "{column.name}") as "{column.name}"'
-    return f'"{column.name}"'
-
-
-def _in_csv(column: Column) -> str:
-    """Amounts with all their places, times with their zone, exponents as FOCUS writes them, text as no formula."""
-    if column.type == "TIMESTAMP":
-        return f'strftime("{column.name}", \'%Y-%m-%dT%H:%M:%SZ\') as "{column.name}"'
-    if column.type == "DOUBLE":
-        return f'upper(cast("{column.name}" as varchar)) as "{column.name}"'
-    if column.type == "VARCHAR":
-        # What spreadsheets run, they run of a csv; the Parquet file has the text as it was.
-        return f"regexp_replace(\"{column.name}\", '{FORMULA}', '''\\0') as \"{column.name}\""
-    return f'"{column.name}"'
+def _in_file(column: Column, forms: Mapping[str, str]) -> str:
+    """A column as a file has it, by the form of its type."""
+    form = forms.get(column.type.partition("(")[0], '"{}"')
+    return f'{form.format(column.name)} as "{column.name}"'
 
 
 @contextmanager

@@ -123,12 +123,11 @@ def focus_key(tag: TagKey) -> str:
 
 def _once(tag_keys: Sequence[TagKey]) -> list[TagKey]:
     """Each tag from the column that keeps its key as it was written, else from the first that has it."""
-    containers = sorted(tag_containers(), key=lambda name: name != "tags")
+    order = sorted(tag_containers(), key=lambda name: name != "tags")
     found: dict[tuple[str, str], str] = {}
-    for container in containers:
-        for tag in tag_keys:
-            if tag.container == container and origin(tag) != CATEGORY:
-                found.setdefault((origin(tag), bare(tag.key)), container)
+    for tag in sorted(tag_keys, key=lambda tag: order.index(tag.container)):
+        if origin(tag) != CATEGORY:
+            found.setdefault((origin(tag), bare(tag.key)), tag.container)
     chosen: dict[str, TagKey] = {}
     for tag in tag_keys:
         if found.get((origin(tag), bare(tag.key))) == tag.container:
