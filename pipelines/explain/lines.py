@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,8 +18,22 @@ from pipelines.base.paths import below
 from pipelines.base.sql import quoted
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.explain.query import BASES, RECONCILIATION, SUMS, Level, Question, refuse_to_add, unknown, values
-from pipelines.explain.serving import HOURS, TOKENS, ServedModel, beyond_idle, view_stored, write_stored
+from pipelines.explain.query import (
+    BASES,
+    RECONCILIATION,
+    SUMS,
+    Level,
+    Question,
+    chosen,
+    for_day,
+    for_invoice,
+    for_month,
+    for_run,
+    refuse_to_add,
+    unknown,
+    values,
+)
+from pipelines.explain.serving import HOURS, TOKENS, ServedModel, beyond_idle, for_model, view_stored, write_stored
 from pipelines.models.build import Builder
 from pipelines.models.revision import code_revision
 from pipelines.models.warehouse import Warehouse
@@ -34,6 +48,18 @@ _COUNTS = """
     count(distinct case when source_row is not null then (source_name, delivery_id, source_file, source_row) end)
         as line_count, count(*) as piece_count
 """
+
+
+def question_of(marts: Engine, kind: str, word: Any, options: Mapping[str, str | None]) -> Question:
+    """The question of a command or a page: its kind, the word it is about, and its options; UsageError as it has."""
+    month, currency = options.get("month"), options.get("currency")
+    if kind == "run":
+        return for_run(marts, word, currency)
+    if kind == "invoice":
+        return for_invoice(marts, word, month, options.get("payer"), currency)
+    if kind == "model":
+        return for_model(marts, word, month, currency)
+    return (for_day if kind == "day" else for_month)(marts, word, chosen(**options))
 
 
 @contextmanager
