@@ -21,7 +21,7 @@ from pipelines.exports.dictionary import lineage_layers, mart_pages
 from pipelines.models.marts import readable
 from pipelines.models.warehouse import published_of
 from pipelines.models.warnings import check_counts, failed_checks
-from pipelines.present import app_charts, charts
+from pipelines.present.charts import CHARTS
 from pipelines.present.csv_text import csv_text
 from pipelines.present.render import facts_of, templates
 
@@ -92,13 +92,12 @@ def _page(name: str, links: Links, teams: Teams, **context: Any) -> str:
 
 @cache
 def _templates() -> jinja2.Environment:
-    return templates("app", command=command, draw=_drawn, timeline_chart=app_charts.timeline_chart)
+    return templates("app", command=command, draw=_drawn)
 
 
 def _drawn(volume: Volume, kind: str, *rows: Any) -> Any:
     """A chart, drawn once for the same rows of one publication."""
-    drawing = charts.CHARTS.get(kind) or getattr(app_charts, kind)
-    return volume.keep((kind, repr(rows)), lambda: drawing(*rows))
+    return volume.keep((kind, repr(rows)), lambda: CHARTS[kind](*rows))
 
 
 def _checked(volume: Volume) -> Context:

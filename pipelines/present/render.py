@@ -21,8 +21,8 @@ from pipelines.base.resources import known_reports
 from pipelines.base.sql import tables_in
 from pipelines.models.expressions import expand_calls
 from pipelines.models.warnings import check_counts, failed_checks
-from pipelines.present import charts
 from pipelines.present.buckets import BUCKETS, DRAWN, LABELS, UNUSED
+from pipelines.present.charts import CHARTS
 from pipelines.present.expectations import validated
 from pipelines.present.formats import formats
 from pipelines.present.sums import sum_of
@@ -141,7 +141,7 @@ def templates(report: str, **functions: Callable[..., Any]) -> jinja2.Environmen
         "bucket_names": LABELS,
         "bucket_meanings": BUCKETS,
         "csv": lambda rows: "",
-        **charts.CHARTS,
+        **CHARTS,
         "unused_buckets": UNUSED,
         "drawn_buckets": {bucket: LABELS[bucket] for bucket in DRAWN},
         **functions,
