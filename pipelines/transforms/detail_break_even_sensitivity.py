@@ -14,19 +14,7 @@ INPUTS = port_case.INPUTS
 def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """The bars of every port whose saving and cadence are known, the widest first."""
     return [
-        {
-            "port_name": found.port["port_name"],
-            "billing_currency": CURRENCY,
-            "sensitivity_input": bar.input,
-            "swing_rank": rank,
-            "low_value": bar.low,
-            "base_value": bar.base,
-            "high_value": bar.high,
-            "break_even_value": bar.break_even,
-            "low_npv_usd": bar.at_low,
-            "high_npv_usd": bar.at_high,
-            "swing_usd": bar.swing,
-        }
+        {"port_name": found.port["port_name"], "billing_currency": CURRENCY, "swing_rank": rank, **vars(bar)}
         for found in port_cases(table)
         if found.case is not None
         for rank, bar in enumerate(tornado(found.case, found.low, found.high), start=1)

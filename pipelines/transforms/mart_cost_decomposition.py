@@ -14,7 +14,7 @@ import polars as pl
 
 from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.decomposition import Part, decompose
-from pipelines.transforms.run_pair import PAIR_KEY
+from pipelines.transforms.run_pair import PAIR_KEY, Prices, prices_of
 
 INPUTS = ("mart_silicon_comparison", "detail_compared_run", "detail_run_unit_cost", "mart_price_book")
 OPERATIONS = "operations"
@@ -32,12 +32,11 @@ _MISSING = {
     "convergence": "not every run records the step at its target: it is in silicon_hours",
     "price_change": _NO_PRICE,
 }
-Prices = dict[tuple[str, str, str], list[tuple[date, float]]]
 
 
 def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     """The factors of every pair that has a unit cost on both sides."""
-    prices = _prices(table["mart_price_book"])
+    prices = prices_of(table["mart_price_book"])
     compared = table["detail_compared_run"].filter(comparison_part="compared").select(*_KEY, "run_id", "unit_measure")
     runs = compared.join(table["detail_run_unit_cost"], on=["run_id", "unit_measure"]).sort("run_id")
     # A pair that claims no saving has none to explain.
@@ -102,19 +101,10 @@ def _factors(side: dict[str, float | None], known: set[str]) -> dict[str, float 
     }
 
 
-def _prices(listed: pl.DataFrame) -> Prices:
-    """On-demand prices by currency, instance type and region, oldest first."""
-    found: Prices = {}
-    for row in listed.filter(offer="on_demand").sort("from_date").iter_rows(named=True):
-        place = row["billing_currency"], row["instance_type"], row["region_id"]
-        found.setdefault(place, []).append((row["from_date"], float(row["price_per_hour_usd"])))
-    return found
-
-
 def _price(prices: Prices, run: dict[str, Any], day: date) -> float | None:
     """The price of an instance-hour on a day; the oldest one known where the book begins later."""
     for region in (run["region_id"], REGION):
-        if held := prices.get((run["billing_currency"], run["instance_type"], region)):
+        if held := prices.get((run["instance_type"], region, run["billing_currency"])):
             return next((usd for from_date, usd in reversed(held) if from_date <= day), held[0][1])
     return None
 

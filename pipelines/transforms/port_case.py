@@ -52,15 +52,15 @@ class PortCase:
             return None
         port = self.port
         return Case(
-            port=self.port_cost,
+            port_cost=self.port_cost,
             baseline=self.baseline,
-            candidate=self.candidate,
+            saving_per_run=self.baseline - self.candidate,
             runs_per_month=self.runs_per_month,
             months=port["horizon_months"],
             upkeep=float(port["upkeep_usd_per_month"]),
             discount=port["discount_ratio"],
-            baseline_fall=port["baseline_price_fall_ratio"],
-            success=port["success_ratio"],
+            baseline_price_fall_ratio=port["baseline_price_fall_ratio"],
+            success_ratio=port["success_ratio"],
         )
 
 

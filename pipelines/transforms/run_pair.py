@@ -19,6 +19,7 @@ PAIR_KEY = (
     "workload_id", "baseline_family", "baseline_instance_type", "candidate_family", "candidate_instance_type",
     "billing_currency",
 )  # fmt: skip
+Prices = dict[tuple[str, str, str], list[tuple[date, float]]]
 # What makes runs alike, whatever workload they declare (design 5).
 FIELDS = ("model", "dataset", "seq_len", "global_batch_samples", "precision", "target")
 # What a run is described by, a stay and an evaluation.
@@ -187,9 +188,14 @@ def _add_jobs(found: dict[str, dict[str, Any]], dim_run_ancestor: pl.DataFrame) 
         run["origin_checkpoint_id"] = origin["base_checkpoint_id"]
 
 
-def prices_of(mart_price_book: pl.DataFrame) -> dict[tuple[str, str, str], list[tuple[date, float]]]:
+def number(value: Any) -> float | None:
+    """A value as a number; None for null."""
+    return None if value is None else float(value)
+
+
+def prices_of(mart_price_book: pl.DataFrame) -> Prices:
     """On-demand prices of an instance-hour by instance type, region and currency, oldest first."""
-    found: dict[tuple[str, str, str], list[tuple[date, float]]] = {}
+    found: Prices = {}
     listed = mart_price_book.filter(offer="on_demand")
     for row in listed.sort("from_date", "price_evidence", descending=[False, True]).iter_rows(named=True):
         key = row["instance_type"], row["region_id"], row["billing_currency"]
@@ -197,7 +203,7 @@ def prices_of(mart_price_book: pl.DataFrame) -> dict[tuple[str, str, str], list[
     return found
 
 
-def price_on(prices: Mapping[tuple[str, str, str], list[tuple[date, float]]], run: Run, day: date) -> float | None:
+def price_on(prices: Prices, run: Run, day: date) -> float | None:
     """The on-demand price of the run's machine in its region on a day; None where the book begins later."""
     held = prices.get((run["instance_type"], run["region_id"], run["billing_currency"]), [])
     return next((usd for from_date, usd in reversed(held) if from_date <= day), None)

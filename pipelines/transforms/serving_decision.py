@@ -18,12 +18,7 @@ Row = Mapping[str, Any]
 def serving_rows(table: Mapping[str, pl.DataFrame]) -> Iterator[dict[str, Any]]:
     """Every served model, by currency; `table` has the frames of INPUTS."""
     weights = dict(table["ref_bedrock_model"].select("model", "weights").iter_rows())
-    numbers = pl.col("rule_no", "alternative_no", "condition_no").cast(pl.Int64)
-    rules = [
-        rule
-        for rule in rules_of(table["ref_recommendation_rule"].with_columns(numbers).to_dicts())
-        if rule.kind == "serving_stop"
-    ]
+    rules = [rule for rule in rules_of(table["ref_recommendation_rule"].to_dicts()) if rule.kind == "serving_stop"]
     situations = {rule.name: rule.situation for rule in rules}
     compared = table["mart_serving_comparison"].sort("model", "billing_currency").to_dicts()
     for (model, currency), group in groupby(compared, key=lambda row: (row["model"], row["billing_currency"])):

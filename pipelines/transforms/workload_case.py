@@ -13,7 +13,7 @@ from pipelines.analysis import recommendation
 from pipelines.analysis.break_even import runs_to_break_even
 from pipelines.analysis.comparison import SIDES
 from pipelines.transforms import port_case
-from pipelines.transforms.run_pair import FAMILY_PAIRS
+from pipelines.transforms.run_pair import FAMILY_PAIRS, number
 
 INPUTS = (
     *port_case.INPUTS,
@@ -69,7 +69,7 @@ class WorkloadCase:
         return recommendation.Measured(
             pair["verdict"],
             pair["verdict_reason"],
-            *(_number(pair[name]) for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")),
+            *(number(pair[name]) for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")),
             more_runs=None if None in more else sum(more),
             npv=case.expected if case else None,
         )
@@ -91,8 +91,7 @@ class WorkloadCase:
 
 def workload_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[WorkloadCase]:
     """Every workload with a billed run on GPU or Trainium, by name and currency; `table` has the frames of INPUTS."""
-    numbers = pl.col("rule_no", "alternative_no", "condition_no").cast(pl.Int64)
-    rules = recommendation.rules_of(table["ref_recommendation_rule"].with_columns(numbers).to_dicts())
+    rules = recommendation.rules_of(table["ref_recommendation_rule"].to_dicts())
     runs = table["fct_run"].filter(pl.col("accelerator_family").is_in(FAMILIES), pl.col("is_billed"))
     # A bill that names no currency leaves nothing to sum or to rank.
     runs = runs.drop_nulls("billing_currency").sort("workload_id", "billing_currency", "run_id")
@@ -147,7 +146,7 @@ def _leads(offers: pl.DataFrame, declared: dict[str, Any]) -> dict[str, float | 
     """Days until the soonest offer of either side, in the workload's region where it has one."""
     here = in_region(offers, declared)
     soonest = [here.filter(accelerator_family=family)["lead_days"].min() for family in FAMILIES]
-    return {f"{side}_lead_days": _number(days) for side, days in zip(SIDES, soonest, strict=True)}
+    return {f"{side}_lead_days": number(days) for side, days in zip(SIDES, soonest, strict=True)}
 
 
 def _arithmetic(
@@ -210,7 +209,3 @@ def monthly_cost(part: pl.DataFrame, spend: pl.DataFrame, newest: Any) -> float:
     days = min(max((newest - first).days + 1, port_case.MONTH_DAYS), WINDOW_DAYS)
     ordered = recent.sort("usage_date", "accelerator_family", "instance_type", "market")
     return float(ordered["effective_cost_usd"].sum()) * port_case.MONTH_DAYS / days
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
