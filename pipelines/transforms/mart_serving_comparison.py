@@ -5,20 +5,8 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.analysis.crossover import (
-    KINDS,
-    MONTH_DAYS,
-    MONTH_HOURS,
-    UNDECIDED,
-    Capacity,
-    Found,
-    blended_price,
-    break_even_tokens_per_second,
-    crossover_tokens,
-    crossover_utilization,
-    judge,
-    saving_of_days,
-)
+from pipelines.analysis import crossover
+from pipelines.analysis.crossover import KINDS, MONTH_DAYS, MONTH_HOURS, UNDECIDED, Capacity, blended_price
 from pipelines.analysis.estimate import Estimate
 from pipelines.transforms import serving_side
 from pipelines.transforms.run_pair import prices_of
@@ -101,14 +89,12 @@ def _row(side: Side, candidate: Candidate) -> dict[str, Any]:
         row |= {"saving_ratio": found.saving, "saving_low_ratio": found.low, "saving_high_ratio": found.high}
         row |= _payback(option, row)
     utilization = row.get("crossover_utilization_ratio")
-    verdict, reason, recommended = judge(
-        Found(
-            (side.is_capacity, option["is_capacity"]),
-            estimates,
-            utilization is not None and utilization > 1,
-            candidate.gaps,
-            faults,
-        )
+    verdict, reason, recommended = crossover.judge(
+        (side.is_capacity, option["is_capacity"]),
+        estimates,
+        utilization is not None and utilization > 1,
+        candidate.gaps,
+        faults,
     )
     if found is not None and found.low is not None:
         weeks = len({day.isocalendar()[:2] for day in side.dates})
@@ -151,14 +137,14 @@ def _crossover(side: Side, candidate: Candidate, row: Mapping[str, Any]) -> dict
     price = blended_price(side.tokens, prices)
     if capacity is None or price is None:
         return {"blended_price_usd": price}
-    volume = crossover_tokens(capacity, price)
+    volume = crossover.crossover_tokens(capacity, price)
     today = row["tokens_per_month"]
     return {
         "blended_price_usd": price,
         "crossover_tokens_per_month": volume,
-        "crossover_utilization_ratio": crossover_utilization(capacity, price),
+        "crossover_utilization_ratio": crossover.crossover_utilization(capacity, price),
         "traffic_multiple": volume / today if volume is not None and today else None,
-        "break_even_tokens_per_second": break_even_tokens_per_second(capacity.usd_per_hour, price),
+        "break_even_tokens_per_second": crossover.break_even_tokens_per_second(capacity.usd_per_hour, price),
     }
 
 
@@ -175,7 +161,7 @@ def _estimate(side: Side, after: Sequence[float] | None, basis: str) -> Estimate
     before = side.costs(basis)
     if before is None or after is None or sum(before) <= 0 or sum(after) <= 0:
         return None
-    return saving_of_days(side.dates, before, after)
+    return crossover.saving_of_days(side.dates, before, after)
 
 
 def _payback(option: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
