@@ -9,10 +9,11 @@ A second wastes money for one cause alone: `idle_hold` after the run's end; else
 else `lost_work`, `replay`, the `restart` before a later attempt trains again, or `compile`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
+from pipelines.transforms import Frames
 from pipelines.transforms.attempt_time import ms
 
 FAILED_STATUSES = ("failed", "killed", "abandoned")
@@ -38,9 +39,7 @@ CLAIMS = {
 ATTEMPT = ["run_id", "attempt_no"]
 
 
-def attempt_phases(
-    work: pl.DataFrame, phase: pl.DataFrame, durable: pl.DataFrame, table: Mapping[str, pl.DataFrame]
-) -> pl.DataFrame:
+def attempt_phases(work: pl.DataFrame, phase: pl.DataFrame, durable: pl.DataFrame, table: Frames) -> pl.DataFrame:
     """Stretches as (run_id, attempt_no, part_no, phase, waste_cause, started_ms, ended_ms).
 
     `work`, `phase` and `durable` are those of `attempt_time`, `table` has those of the trackers and dim_run.

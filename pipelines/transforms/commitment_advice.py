@@ -7,12 +7,13 @@ import numpy as np
 import polars as pl
 
 from pipelines.analysis import commitment_baseline as baseline
+from pipelines.transforms import Row
 
 # Bought in four steps, no more than a quarter of it ends at once.
 TRANCHES = 4
 
 
-def advice(row: dict[str, Any], oldest: Any, newest: Any, unknown_use: str | None) -> dict[str, Any]:
+def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
     """The row of an offer with the commitment that its usage proves, its simulation and its back-test.
 
     `commit` needs a back-test that saves money. What cannot be judged is `undecided`, with null for the commitment;
@@ -94,7 +95,7 @@ def _matrix(rated: pl.DataFrame, oldest: Any, newest: Any) -> tuple[baseline.Flo
     return demand, paid
 
 
-def purchase(row: dict[str, Any], held: pl.DataFrame, newest: Any, unknown_use: str | None) -> dict[str, Any]:
+def purchase(row: Row, held: pl.DataFrame, newest: Any, unknown_use: str | None) -> Row:
     """The row with what is paid upfront, the size of each step, and what of the same kind ends within the new term."""
     years = {"1": 1, "3": 3}.get((row["purchase_term"] or " ")[0])
     upfront = {"No Upfront": 0.0, "Partial Upfront": 0.5, "All Upfront": 1.0}.get(row["payment_option"])

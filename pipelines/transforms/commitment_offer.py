@@ -5,6 +5,8 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.transforms import Rows
+
 # What each kind covers (ref_commitment_eligibility), and whether it is bound to an instance family in a region.
 KINDS: dict[str, tuple[tuple[str, ...], bool]] = {
     "compute_savings_plan": (("ec2_instance", "fargate", "lambda"), False),
@@ -98,11 +100,11 @@ def unknown_use(commitments: pl.DataFrame) -> dict[tuple[Any, ...], str]:
     return found
 
 
-def offers(usage: pl.DataFrame, rates: pl.DataFrame, is_bound: bool) -> list[dict[str, Any]]:
+def offers(usage: pl.DataFrame, rates: pl.DataFrame, is_bound: bool) -> Rows:
     """Each offer with the usage it may cover, priced; one empty offer where no rate is known for any of the usage."""
     if usage.is_empty():
         return []
-    scopes: list[dict[str, Any]] = [{"region_id": "", "instance_family": ""}]
+    scopes: Rows = [{"region_id": "", "instance_family": ""}]
     if is_bound:
         scopes = usage.select("region_id", "instance_family").unique(maintain_order=True).to_dicts()
     found = []

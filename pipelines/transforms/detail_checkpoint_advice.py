@@ -5,11 +5,10 @@ never interrupted takes the rate of all runs of its workload on its instance typ
 interrupted either a published one. Restarts cost the same at any distance and are in no cost here.
 """
 
-from typing import Any
-
 import polars as pl
 
 from pipelines.analysis import checkpoint_interval as rules
+from pipelines.transforms import Row, Rows
 from pipelines.transforms.attempt_time import durable_checkpoints, ms
 
 INPUTS = ("fct_run", "stg_tracker__attempt", "stg_tracker__resource", "stg_tracker__phase", "stg_tracker__checkpoint")
@@ -25,7 +24,7 @@ _OF_THE_RUN = (
 )  # fmt: skip
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """Advice by run; null where the run's records do not measure what a figure needs."""
     saved = durable_checkpoints(table["stg_tracker__checkpoint"])
     attempt = _attempts(table["stg_tracker__attempt"], table["stg_tracker__phase"], saved)
@@ -98,11 +97,11 @@ def _saves(attempt: pl.DataFrame, saved: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _advice(run: dict[str, Any]) -> dict[str, Any]:
+def _advice(run: Row) -> Row:
     basis, between, noticed = _interruptions(run)
     rate = _quotient(run["effective_cost_usd"], run["attempt_seconds"])
     save, done, restart = run["save_seconds"], run["done_interval_seconds"], run["restart_seconds"]
-    found: dict[str, Any] = {
+    found: Row = {
         **{name: run[name] for name in _OF_THE_RUN},
         "save_count": run["save_count"],
         "save_seconds": save,
@@ -143,7 +142,7 @@ def _advice(run: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _interruptions(run: dict[str, Any]) -> tuple[str | None, float | None, float]:
+def _interruptions(run: Row) -> tuple[str | None, float | None, float]:
     """What the rate rests on, the mean seconds between interruptions of the whole run, the share saved upon notice."""
     seconds, count = run["attempt_seconds"], run["interruption_count"]
     # One interruption more than was seen, so that the notice is never trusted fully.
@@ -157,7 +156,7 @@ def _interruptions(run: dict[str, Any]) -> tuple[str | None, float | None, float
     return "default", DEFAULT_NODE_SECONDS / nodes, 0.0
 
 
-def _missing(run: dict[str, Any], between: float | None, rate: float | None) -> str | None:
+def _missing(run: Row, between: float | None, rate: float | None) -> str | None:
     reasons = [
         (run["save_count"] == 0, "no durable checkpoint was saved"),
         (run["save_count"] > 0 and run["save_seconds"] is None, "no save records how long it stopped the run"),

@@ -7,11 +7,11 @@ with a cost, a month against earlier months. Days and the newest month may be in
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import polars as pl
 
 from pipelines.analysis.far_off import far_off
+from pipelines.transforms import Row, Rows
 
 INPUTS = ("mart_run_cost", "mart_team_cost_monthly", "fct_ledger")
 # What a team used in a day, and what the machines of an account and family cost while they idled.
@@ -61,9 +61,7 @@ KINDS = {
 }
 
 
-def build(
-    mart_run_cost: pl.DataFrame, mart_team_cost_monthly: pl.DataFrame, fct_ledger: pl.DataFrame
-) -> list[dict[str, Any]]:
+def build(mart_run_cost: pl.DataFrame, mart_team_cost_monthly: pl.DataFrame, fct_ledger: pl.DataFrame) -> Rows:
     """The costs that are far off, each with its reason."""
     points = pl.concat([_runs(mart_run_cost), _months(mart_team_cost_monthly), _days(fct_ledger)])
     series = ["anomaly_kind", "series", "billing_currency", "anomaly_measure"]
@@ -114,7 +112,7 @@ def _days(day: pl.DataFrame) -> pl.DataFrame:
     return _points(day, pl.col("watched_kind"), pl.col("subject"), *costs, measure=pl.lit("per day"))
 
 
-def _judged(points: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _judged(points: Rows) -> Iterator[Row]:
     kind = KINDS[points[0]["anomaly_kind"]]
     for number, point in enumerate(points):
         cost, since = point["cost"], point["at"] - kind.reach

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.transforms import Row, Rows
 from pipelines.transforms import commitment_offer as offer
 from pipelines.transforms.commitment_advice import advice, purchase
 
@@ -32,7 +33,7 @@ QUERIES = {
 }
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """Every offer with a rate, and for each kind without one a row that shows that."""
     use, commitments = table["detail_commitment_use_hourly"], table["detail_commitment_utilization_daily"]
     known = offer.rates(use, commitments, table["declared_commitment_rate"], table["ref_commitment_rate"])
@@ -44,13 +45,13 @@ def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
 
 def recommend(
     demand: pl.DataFrame, rates: pl.DataFrame, held: pl.DataFrame, unknown: dict[tuple[Any, ...], str] | None = None
-) -> list[dict[str, Any]]:
+) -> Rows:
     """The recommendations for the frames of commitment_offer: on-demand usage, rates, and commitments in force.
 
     `unknown` has the payers and currencies whose use of their commitments is unknown, each with the reason.
     """
     family = pl.col("usage_type_key").str.strip_prefix("ml.").str.split(".").list.first()
-    rows: list[dict[str, Any]] = []
+    rows: Rows = []
     for payer, used in demand.with_columns(instance_family=family).group_by(offer.PAYER, maintain_order=True):
         is_payers = (pl.col("payer_account_id") == payer[0]) & (pl.col("billing_currency") == payer[1])
         oldest, newest = used["first_hour_at"].min(), used["last_hour_at"].max()
@@ -67,14 +68,14 @@ def recommend(
     return rows
 
 
-def _share(row: dict[str, Any], usage: pl.DataFrame, newest: Any) -> float | None:
+def _share(row: Row, usage: pl.DataFrame, newest: Any) -> float | None:
     """The share of all eligible on-demand use of the kind, at list price, that the commitment would have covered."""
     whole = usage.filter(pl.col("hour_started_at") > newest - timedelta(weeks=row["week_count"]))["list_cost_usd"].sum()
     covered = row.get("simulated_covered_list_usd")
     return covered / float(whole) if covered is not None and whole else None
 
 
-def _name_exclusive(rows: list[dict[str, Any]]) -> None:
+def _name_exclusive(rows: Rows) -> None:
     """Name in each row that recommends a commitment the others that would cover the same use: at most one is right."""
     advised = [row for row in rows if row["advice"] == "commit"]
     for row in advised:
@@ -82,7 +83,7 @@ def _name_exclusive(rows: list[dict[str, Any]]) -> None:
         row["exclusive_offers"] = "; ".join(others) or None
 
 
-def _overlaps(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _overlaps(one: Row, other: Row) -> bool:
     if any(one[name] != other[name] for name in offer.PAYER):
         return False
     if not set(offer.KINDS[one["commitment_kind"]][0]) & set(offer.KINDS[other["commitment_kind"]][0]):
@@ -92,6 +93,6 @@ def _overlaps(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(ours == theirs or not ours or not theirs for ours, theirs in bounds)
 
 
-def _name(row: dict[str, Any]) -> str:
+def _name(row: Row) -> str:
     names = ("commitment_kind", "purchase_term", "payment_option", "region_id", "instance_family")
     return " ".join(row[name] for name in names if row[name])

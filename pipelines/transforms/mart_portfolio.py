@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.recommendation import PILOT, Finding, where_to_declare
-from pipelines.transforms import run_pair, serving_decision, workload_case
+from pipelines.transforms import Row, Rows, run_pair, serving_decision, workload_case
 from pipelines.transforms.pilot_plan import pilot_plan
 from pipelines.transforms.port_case import CURRENCY
 from pipelines.transforms.purchase import bought, cheapest, offered
@@ -24,12 +24,12 @@ _NAMES = {"gpu": "GPU", "trainium": "Trainium"}
 _HOLDS = {True: "holds", False: "does not hold", None: "is undecided"}
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """Every workload that is declared or has a billed run, and every served model; the most at stake of each first."""
     newest: Any = table["fct_ledger"]["usage_date"].max()
     prices, offers, compared = table["mart_price_book"], table["stg_aws__capacity_offer"], runs_of(table)
     counts = dict(prices.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
-    rows: list[dict[str, Any]] = [
+    rows: Rows = [
         _row(case, newest, offers, counts) | pilot_plan(case, compared, prices, offers)
         for case in workload_cases(table)
     ]
@@ -45,7 +45,7 @@ def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _without_runs(workload_id: str) -> dict[str, Any]:
+def _without_runs(workload_id: str) -> Row:
     """A workload that is declared and has no billed run."""
     return {
         "workload_id": workload_id,
@@ -62,7 +62,7 @@ def _without_runs(workload_id: str) -> dict[str, Any]:
     }
 
 
-def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame, counts: dict[str, int]) -> dict[str, Any]:
+def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame, counts: dict[str, int]) -> Row:
     pair, decision = case.pair, case.decision
     completed = [case.runs.filter(accelerator_family=family, status="completed").height for family in FAMILIES]
     done = {side: pair[f"{side}_run_count"] if pair else count for side, count in zip(SIDES, completed, strict=True)}

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import polars as pl
 
@@ -11,14 +10,13 @@ from pipelines.analysis.matched import Run, Side, one_side
 from pipelines.analysis.pilot import cost_of_a_run, deciding_saving, runs_to_do
 from pipelines.analysis.recommendation import PILOT
 from pipelines.analysis.sensitivity import spent
+from pipelines.transforms import Row
 from pipelines.transforms.port_case import BASIS, CURRENCY
 from pipelines.transforms.run_pair import number
 from pipelines.transforms.workload_case import FAMILIES, WorkloadCase
 
 
-def pilot_plan(
-    case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame, offers: pl.DataFrame
-) -> dict[str, Any]:
+def pilot_plan(case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame, offers: pl.DataFrame) -> Row:
     """The columns of mart_portfolio on the pilot; none where a measurement or a hard stop decides.
 
     `compared` are the runs of all workloads (run_pair), `prices` is mart_price_book, `offers` stg_aws__capacity_offer.

@@ -1,10 +1,9 @@
 """How a workload's accelerator time is bought, and where an instance-hour costs least, as billed or offered."""
 
-from typing import Any
-
 import polars as pl
 
 from pipelines.analysis.comparison import SIDES
+from pipelines.transforms import Row
 from pipelines.transforms.port_case import CURRENCY
 from pipelines.transforms.workload_case import FAMILIES, WorkloadCase, in_region
 
@@ -20,9 +19,9 @@ def bought(recent: pl.DataFrame) -> dict[str, str | None]:
     return {"purchase_option": most, "purchase_shares": ", ".join(shown) or None}
 
 
-def offered(case: WorkloadCase, offers: pl.DataFrame) -> dict[str, Any]:
+def offered(case: WorkloadCase, offers: pl.DataFrame) -> Row:
     """The soonest offer of each side in the workload's region, the cheapest of those, and the best Spot score."""
-    found: dict[str, Any] = {}
+    found: Row = {}
     for side, family in zip(SIDES, FAMILIES, strict=True):
         here = in_region(offers.filter(accelerator_family=family), case.declared)
         timed = here.drop_nulls("lead_days").sort(
@@ -39,7 +38,7 @@ def offered(case: WorkloadCase, offers: pl.DataFrame) -> dict[str, Any]:
 
 def cheapest(
     case: WorkloadCase, recommendation: str, recent: pl.DataFrame, offers: pl.DataFrame, counts: dict[str, int]
-) -> dict[str, Any]:
+) -> Row:
     """The lowest price of an instance-hour of the recommended family, else of the one it spends the most on: as billed,
     or as offered in time. The cost of Spot interruptions is not included."""
     spent = recent.group_by("accelerator_family").agg(pl.col("effective_cost_usd").sum())

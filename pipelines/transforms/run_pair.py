@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run
-from pipelines.transforms import run_unit
+from pipelines.transforms import Frames, Row, Rows, run_unit
 from pipelines.transforms.run_unit import run_units
 from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, weaknesses
 
@@ -70,7 +70,7 @@ def pairs_of(runs: Sequence[Run]) -> Iterator[tuple[dict[str, str], list[Run], l
                 yield dict(zip(PAIR_KEY, key, strict=True)), sides[baseline], sides[candidate]
 
 
-def runs_of(table: Mapping[str, pl.DataFrame]) -> list[Run]:
+def runs_of(table: Frames) -> list[Run]:
     """Every run that may be compared, as analysis/matched.py takes it: costs, what makes it alike, warnings.
 
     `table` has the frames of INPUTS by name.
@@ -103,9 +103,9 @@ def runs_of(table: Mapping[str, pl.DataFrame]) -> list[Run]:
     return list(found.values())
 
 
-def _by(rows: Iterable[dict[str, Any]], column: str) -> dict[str, list[dict[str, Any]]]:
+def _by(rows: Iterable[Row], column: str) -> dict[str, Rows]:
     """The rows by a column, each group in their order."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, Rows] = {}
     for row in rows:
         found.setdefault(row[column], []).append(row)
     return found
@@ -158,7 +158,7 @@ def _tokens_per_dataset(about: Mapping[str, Any]) -> float | None:
     return float(needed[0]) / float(needed[1]) / float(needed[2])
 
 
-def _add_jobs(found: dict[str, dict[str, Any]], dim_run_ancestor: pl.DataFrame) -> None:
+def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:
     """Name the job of each run: equal evaluations on shared machines, and runs resumed from one another, are one."""
     parents = dim_run_ancestor.filter(generation_count=1).select("run_id", "ancestor_run_id")
     parent = {

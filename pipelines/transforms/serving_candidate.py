@@ -6,6 +6,7 @@ from typing import Any
 
 from pipelines.analysis.crossover import KINDS, Capacity
 from pipelines.analysis.verdict import percent
+from pipelines.transforms import Row
 from pipelines.transforms.port_case import CURRENCY
 from pipelines.transforms.run_pair import Prices, number, price_on
 from pipelines.transforms.serving_side import BASES, BEDROCK, Side
@@ -40,7 +41,7 @@ def is_itself(option: Mapping[str, Any], side: Side) -> bool:
     return is_same_model and not side.is_capacity and option["input_usd"] is None
 
 
-def served_options(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def served_options(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
     """A model that is served in several ways is compared without a declaration."""
     known = {(one["model"], one["is_capacity"], one["instance_type"]) for one in declared}
     for model, is_capacity, instance_type, family in dict.fromkeys(

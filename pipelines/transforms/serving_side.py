@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.analysis.crossover import KINDS
+from pipelines.transforms import Frames, Row
 
 INPUTS = (
     "detail_serving_capacity_hourly",
@@ -131,7 +132,7 @@ class Side:
         }
 
 
-def sides_of(table: Mapping[str, pl.DataFrame]) -> list[Side]:
+def sides_of(table: Frames) -> list[Side]:
     """Every model's ways, in the newest WINDOW_DAYS of each; `table` has the frames of INPUTS."""
     busiest = dict(table["stg_serving__traffic"].group_by("model").agg(pl.col("tokens").max()).iter_rows())
     sides = [
@@ -153,7 +154,7 @@ def _counted(frame: pl.DataFrame) -> pl.DataFrame:
     return _recent(frame).with_columns(pl.col(*_COUNTED).cast(pl.Float64).fill_null(0))
 
 
-def _days(own: pl.DataFrame, *sums: pl.Expr) -> dict[str, Any]:
+def _days(own: pl.DataFrame, *sums: pl.Expr) -> Row:
     """The days whose tokens are all known, and how many are not; without a known one, all of them for their costs.
 
     A day's cost is unknown where a part of it is.
@@ -219,7 +220,7 @@ def _reserved(paid: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]:
 
 
 def _of_bedrock(
-    model: Any, currency: Any, found: dict[str, Any], busiest: Mapping[str, Any], is_capacity: bool = False, **more: str
+    model: Any, currency: Any, found: Row, busiest: Mapping[str, Any], is_capacity: bool = False, **more: str
 ) -> Side:
     most: Any = found["days"].select(pl.sum_horizontal(_COUNTED).max()).item()
     hourly = busiest.get(model)

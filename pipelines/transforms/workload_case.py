@@ -12,7 +12,7 @@ import polars as pl
 from pipelines.analysis import recommendation
 from pipelines.analysis.break_even import runs_to_break_even
 from pipelines.analysis.comparison import SIDES
-from pipelines.transforms import port_case
+from pipelines.transforms import Frames, Row, port_case
 from pipelines.transforms.run_pair import FAMILY_PAIRS, number
 
 INPUTS = (
@@ -53,8 +53,8 @@ class WorkloadCase:
     inputs: recommendation.Inputs
     runs: pl.DataFrame
     spend: pl.DataFrame
-    declared: dict[str, Any]
-    pair: dict[str, Any] | None
+    declared: Row
+    pair: Row | None
     port: port_case.PortCase | None
     monthly_cost: float
     rules: list[recommendation.Rule]
@@ -89,7 +89,7 @@ class WorkloadCase:
         return recommendation.decide(self.findings, {rule.name: rule.situation for rule in self.rules})
 
 
-def workload_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[WorkloadCase]:
+def workload_cases(table: Frames) -> Iterator[WorkloadCase]:
     """Every workload with a billed run on GPU or Trainium, by name and currency; `table` has the frames of INPUTS."""
     rules = recommendation.rules_of(table["ref_recommendation_rule"].to_dicts())
     runs = table["fct_run"].filter(pl.col("accelerator_family").is_in(FAMILIES), pl.col("is_billed"))
@@ -120,7 +120,7 @@ def workload_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[WorkloadCase]:
         yield WorkloadCase(workload_id, currency, inputs, own, paid, declared, pair, port, monthly, rules)
 
 
-def _declared(declared: dict[str, Any], runs: pl.DataFrame, newest: Any) -> dict[str, Any]:
+def _declared(declared: Row, runs: pl.DataFrame, newest: Any) -> Row:
     """Declared inputs, where the runs themselves do not show them."""
     purposes = set(runs["purpose"].drop_nulls()) & set(_TRAINS)
     # What completed on Trainium needs nothing that Neuron lacks.
@@ -142,7 +142,7 @@ def in_region(offers: pl.DataFrame, declared: Mapping[str, Any]) -> pl.DataFrame
     return offers.filter(region_id=declared["region_id"]) if declared["region_id"] else offers
 
 
-def _leads(offers: pl.DataFrame, declared: dict[str, Any]) -> dict[str, float | None]:
+def _leads(offers: pl.DataFrame, declared: Row) -> dict[str, float | None]:
     """Days until the soonest offer of either side, in the workload's region where it has one."""
     here = in_region(offers, declared)
     soonest = [here.filter(accelerator_family=family)["lead_days"].min() for family in FAMILIES]
@@ -150,11 +150,7 @@ def _leads(offers: pl.DataFrame, declared: dict[str, Any]) -> dict[str, float | 
 
 
 def _arithmetic(
-    declared: dict[str, Any],
-    runs: pl.DataFrame,
-    pair: dict[str, Any] | None,
-    port: port_case.PortCase | None,
-    units: pl.DataFrame,
+    declared: Row, runs: pl.DataFrame, pair: Row | None, port: port_case.PortCase | None, units: pl.DataFrame
 ) -> dict[str, float | None]:
     months = port.port["horizon_months"] if port else _HORIZON_MONTHS
     cadence = port.runs_per_month if port else port_case.runs_per_month(runs)
