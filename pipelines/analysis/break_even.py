@@ -115,9 +115,9 @@ def tornado(case: Case, saving_low: float | None = None, saving_high: float | No
     ends["baseline_price_fall_ratio"] = 0.0, min(1.0, 2 * case.baseline_price_fall_ratio)
     bars = []
     for name, (low, high) in ends.items():
-        brings = [replace(case, **{name: end}).expected for end in (low, high)]
-        swing = abs(brings[1] - brings[0])
-        bars.append(Bar(name, low, base[name], high, *brings, break_even_value(case, name), swing))
+        at_low, at_high = (replace(case, **{name: end}).expected for end in (low, high))
+        zero, swing = break_even_value(case, name), abs(at_high - at_low)
+        bars.append(Bar(name, low, base[name], high, at_low, at_high, zero, swing))
     return sorted(bars, key=lambda bar: (-bar.swing_usd, bar.sensitivity_input))
 
 

@@ -379,7 +379,7 @@ def _amounts(currency: str, width: int) -> alt.Axis:
     return alt.Axis(format=_symbol(currency) + ",~r", tickCount=_fitting(width, 3))
 
 
-def _dollars(currency: str, ticks: int, **extent: int) -> alt.Axis:
+def _dollars(currency: str, ticks: int, **extent: Any) -> alt.Axis:
     return alt.Axis(format=_symbol(currency) + ",.0f", tickCount=ticks, **extent)
 
 

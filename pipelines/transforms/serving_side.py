@@ -220,7 +220,7 @@ def _reserved(paid: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]:
 
 
 def _of_bedrock(
-    model: Any, currency: Any, found: Row, busiest: Mapping[str, Any], is_capacity: bool = False, **more: str
+    model: Any, currency: Any, found: Row, busiest: Mapping[str, Any], is_capacity: bool = False, **more: Any
 ) -> Side:
     most: Any = found["days"].select(pl.sum_horizontal(_COUNTED).max()).item()
     hourly = busiest.get(model)

@@ -37,17 +37,9 @@ _CONFLICTS = ("ConditionalRequestConflict", "409")
 class S3Store(Store):
     """A bucket, or a prefix of one. An object's ETag stands for its content."""
 
-    def __init__(
-        self,
-        location: str,
-        *,
-        endpoint_url: str | None,
-        region: str | None,
-        profile: str | None,
-        hurried: bool = False,
-    ):
+    def __init__(self, location: str, *, hurried: bool = False, **reach: Any):
         self._locate(location)
-        self.options = {"endpoint_url": endpoint_url, "region": region, "profile": profile}
+        self.options = {name: reach.get(name) for name in ("endpoint_url", "region", "profile")}
         # Checksums that S3 does not require are not understood by every compatible store.
         self._session, self._s3 = connect(
             "s3",
