@@ -9,8 +9,8 @@ from pipelines.base.resources import known_reports
 from pipelines.engine import Engine
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.compare import Difference
-from pipelines.present.page import report_page
 from pipelines.present.pdf import paper
+from pipelines.present.render import report_page
 from pipelines.warehouse.publication import Publication
 
 REPORTS = "reports"

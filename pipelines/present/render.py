@@ -16,10 +16,13 @@ import polars as pl
 import yaml
 
 from pipelines.base import resources
+from pipelines.base.console import Console
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.base.resources import known_reports
 from pipelines.base.sql import tables_in
+from pipelines.engine import Engine
 from pipelines.models.expressions import expand_calls
+from pipelines.models.revision import code_revision
 from pipelines.models.warnings import check_counts, failed_checks
 from pipelines.present.buckets import BUCKETS, DRAWN, LABELS, UNUSED
 from pipelines.present.charts import CHARTS
@@ -27,6 +30,7 @@ from pipelines.present.expectations import validated
 from pipelines.present.formats import formats
 from pipelines.present.sums import sum_of
 from pipelines.warehouse.publication import Publication
+from pipelines.warehouse.storage import fresh_file
 
 Query = Callable[[str], pl.DataFrame]
 Row = dict[str, Any]
@@ -174,3 +178,30 @@ def _exists(mart: str, query: Query) -> bool:
     except EngineError:
         return False
     return True
+
+
+def report_page(engine: Engine, published: Publication, kind: str = "training_cost", month: str | None = None) -> str:
+    """The HTML of the report `kind`, about `month` (YYYY-MM) where it is a monthly one, else the newest delivered.
+
+    UsageError for an unknown kind or month, and where marts of another revision do not fill the report.
+    """
+    try:
+        return render_report(kind, engine.query, facts_of(published, month))
+    except EngineError as error:
+        if published.code_revision == code_revision():
+            raise
+        raise UsageError(
+            f"Publication {published.number} was made by revision {published.code_revision}, and this is "
+            f"{code_revision()}, whose reports need other marts ({error}); make the report with trainledger "
+            f"{published.version}."
+        ) from None
+
+
+def put(page: bytes, out: Path, published: Publication, console: Console, option: str) -> None:
+    """Write a report to `out` atomically. UsageError naming `option` where that fails."""
+    try:
+        with fresh_file(out) as fresh:
+            fresh.write_bytes(page)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with {option}.") from None
+    console.say(f"Wrote {out} ({len(page) // 1024:,} KiB) from publication {published.number}.")

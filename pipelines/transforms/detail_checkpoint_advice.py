@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.analysis import checkpoint_interval as rules
 from pipelines.transforms import Row, Rows
-from pipelines.transforms.attempt_time import durable_checkpoints, ms
+from pipelines.transforms.attempt_phase import durable_checkpoints, ms
 
 INPUTS = ("fct_run", "stg_tracker__attempt", "stg_tracker__resource", "stg_tracker__phase", "stg_tracker__checkpoint")
 # These ends are known beforehand; every other one interrupts.
