@@ -174,8 +174,8 @@ def inferred_windows(
     """One window per block on the bill that is not `declared` and that a single window fits.
 
     Blocks end at 11:30 UTC, whole days after the first 11:30 that follows their start, and cost the block price of the
-    day they were bought (standards-2026 4). They start at 11:30 or within an hour; where the bill has their unused hours
-    too, with its first hour.
+    day they were bought (standards-2026 4). They start at 11:30 or within an hour; where the bill has their unused
+    hours too, with its first hour.
 
     `hours` are the billed hours of blocks (block_id, hour_started_at, use_ms, has_unused), `fee` the lines of
     fct_capacity_block_fee, `prices` ref_list_price. A fee that is partly refunded, or not in USD, fits none.
