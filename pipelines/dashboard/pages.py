@@ -58,14 +58,12 @@ def csv_rows(reader: Reader, request: Request, teams: Teams = None) -> tuple[str
     name = parameters.choice(request, "from", KNOWN, "overview")
     _refuse_withheld(name, teams)
     context = KNOWN[name](volume, request)
-    rows = parameters.choice(request, "list", [key for key, value in context.items() if _is_rows(value)])
+    lists = {key: value for key, value in context.items() if isinstance(value, list)}
+    tables = [key for key, value in lists.items() if all(isinstance(row, dict) for row in value)]
+    rows = parameters.choice(request, "list", tables)
     frame = pl.DataFrame(context[rows] if rows else [], infer_schema_length=None)
     file = "-".join(filter(None, [name, rows, context.get("month")]))
     return f"{file}.csv", csv_text(frame.select(pl.exclude(pl.List, pl.Struct)))
-
-
-def _is_rows(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
 
 
 def mistake(reader: Reader, sentence: str, code: int, request: Request, teams: Teams = None) -> str:

@@ -390,13 +390,9 @@ def _fitting(width: int, narrow: int, wide: int = 8) -> int:
 
 def figure(draw: Callable[[int], Chart], label: str) -> Markup:
     """The drawings for a wide page and for a phone, as images with the text `label`."""
-    wide, narrow = (_svg(draw(width), label) for width in WIDTHS)
+    specs = ({**draw(width).to_dict(), "config": _THEME["config"]} for width in WIDTHS)
+    wide, narrow = (Markup(_settled(vl_convert.vegalite_to_svg(spec), label)) for spec in specs)
     return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
-
-
-def _svg(chart: Chart, label: str) -> Markup:
-    spec = {**chart.to_dict(), "config": _THEME["config"]}
-    return Markup(_settled(vl_convert.vegalite_to_svg(spec), label))
 
 
 def _settled(svg: str, label: str) -> str:

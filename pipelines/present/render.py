@@ -6,6 +6,7 @@ pdf.py lays it out on paper. This module runs the queries and passes their rows 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -167,17 +168,10 @@ def answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[
             raise UsageError(f"{path}: {name} reads {', '.join(marts) or 'no mart'}; it must read exactly one.")
         mart = marts[0]
         if mart not in known:
-            known[mart] = _exists(mart, query)
-        rows[name] = query(expand_calls(sql, path)).to_dicts() if known[mart] else []
+            with suppress(EngineError):
+                known[mart] = query(f"select * from {mart} limit 0") is not None
+        rows[name] = query(expand_calls(sql, path)).to_dicts() if known.setdefault(mart, False) else []
     return rows, sorted(mart for mart, is_known in known.items() if not is_known)
-
-
-def _exists(mart: str, query: Query) -> bool:
-    try:
-        query(f"select * from {mart} limit 0")
-    except EngineError:
-        return False
-    return True
 
 
 def report_page(engine: Engine, published: Publication, kind: str = "training_cost", month: str | None = None) -> str:

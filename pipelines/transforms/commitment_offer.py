@@ -51,13 +51,15 @@ def rates(use: pl.DataFrame, commitments: pl.DataFrame, declared: pl.DataFrame, 
     """Price over list price by payer, offer, region and type: the payer's own, the declared and the reviewed ones."""
     payers = use.select(PAYER).unique()
     terms = commitments.group_by(*PAYER, "commitment_id", "commitment_kind").agg(pl.col(*_TERMS).first())
+    # Rounded as the SQL function `ratio` does.
+    ratio = (pl.col("used_cost_usd") / pl.col("list_cost_usd") * 1e6 + 0.5).floor() / 1e6
     own = (
         use.filter(pl.col("commitment_kind") != "none")
         .join(terms, on=[*PAYER, "commitment_id", "commitment_kind"], how="left")
         .with_columns(pl.col(_TERMS).fill_null(""))
         .group_by(*PAYER, *_RATE)
         .agg(pl.col("used_cost_usd", "list_cost_usd").sum().cast(pl.Float64))
-        .with_columns(paid_ratio=_six_places(pl.col("used_cost_usd") / pl.col("list_cost_usd")))
+        .with_columns(paid_ratio=ratio)
     )
     parts = [
         (own, "own bill"),
@@ -134,8 +136,3 @@ def _priced(usage: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
             *(pl.coalesce(name, f"{name}_found").alias(name) for name in columns),
         )
     return priced
-
-
-def _six_places(ratio: pl.Expr) -> pl.Expr:
-    """As the SQL function `ratio` rounds."""
-    return (ratio * 1e6 + 0.5).floor() / 1e6

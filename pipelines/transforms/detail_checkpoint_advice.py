@@ -28,12 +28,14 @@ def build(**table: pl.DataFrame) -> Rows:
     """Advice by run; null where the run's records do not measure what a figure needs."""
     saved = durable_checkpoints(table["stg_tracker__checkpoint"])
     attempt = _attempts(table["stg_tracker__attempt"], table["stg_tracker__phase"], saved)
+    stay = (pl.col("left_at") - pl.col("joined_at")).dt.total_milliseconds()
+    node_seconds = table["stg_tracker__resource"].group_by(_OF_RUN).agg(node_seconds=stay.sum() / 1000)
     history = (
         table["fct_run"]
         .select(*_OF_THE_RUN, "effective_cost_usd", "lost_work_cost_usd")
         .with_columns(pl.col("effective_cost_usd", "lost_work_cost_usd").cast(pl.Float64))
         .join(_history(attempt), on="run_id", how="left")
-        .join(_node_seconds(table["stg_tracker__resource"]), on="run_id", how="left")
+        .join(node_seconds.filter(pl.col("node_seconds") > 0), on="run_id", how="left")
         .join(_saves(attempt, saved), on="run_id", how="left")
         .with_columns(pl.col("interruption_count", "noticed_count", "save_count").fill_null(0))
         .with_columns(
@@ -73,11 +75,6 @@ def _history(attempt: pl.DataFrame) -> pl.DataFrame:
         training_seconds=(pl.col("ended_ms") - trains).sum() / 1000,
         restart_seconds=(pl.col("trains_ms") - pl.col("started_ms")).median() / 1000,
     )
-
-
-def _node_seconds(resource: pl.DataFrame) -> pl.DataFrame:
-    stay = (pl.col("left_at") - pl.col("joined_at")).dt.total_milliseconds()
-    return resource.group_by(_OF_RUN).agg(node_seconds=stay.sum() / 1000).filter(pl.col("node_seconds") > 0)
 
 
 def _saves(attempt: pl.DataFrame, saved: pl.DataFrame) -> pl.DataFrame:

@@ -65,7 +65,11 @@ def recommend(
                 judged = advice(row, oldest, newest, reason)
                 judged["eligible_share_ratio"] = _share(judged, usage, newest)
                 rows.append(purchase(judged, held.filter(is_kinds), newest, reason))
-    _name_exclusive(rows)
+    # Of those that would cover the same use at most one is right.
+    advised = [row for row in rows if row["advice"] == "commit"]
+    for row in advised:
+        others = [_name(other) for other in advised if other is not row and _overlaps(row, other)]
+        row["exclusive_offers"] = "; ".join(others) or None
     return rows
 
 
@@ -74,14 +78,6 @@ def _share(row: Row, usage: pl.DataFrame, newest: Any) -> float | None:
     whole = usage.filter(pl.col("hour_started_at") > newest - timedelta(weeks=row["week_count"]))["list_cost_usd"].sum()
     covered = row.get("simulated_covered_list_usd")
     return covered / float(whole) if covered is not None and whole else None
-
-
-def _name_exclusive(rows: Rows) -> None:
-    """Name in each row that recommends a commitment the others that would cover the same use: at most one is right."""
-    advised = [row for row in rows if row["advice"] == "commit"]
-    for row in advised:
-        others = [_name(other) for other in advised if other is not row and _overlaps(row, other)]
-        row["exclusive_offers"] = "; ".join(others) or None
 
 
 def _overlaps(one: Row, other: Row) -> bool:

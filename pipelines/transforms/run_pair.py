@@ -81,7 +81,8 @@ def runs_of(table: Frames) -> list[Run]:
     resource = table["stg_tracker__resource"].filter(~pl.col("is_any_machine")).select(_STAY)
     stay_rows = [*resource.iter_rows(named=True)]
     stays, on_machine = _by(stay_rows, "run_id"), _by(stay_rows, "resource_id")
-    late = _joined_after(resource, table["dim_run"])
+    begun = resource.join(table["dim_run"].select("run_id", "started_at"), on="run_id")
+    late = begun.filter(pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE).select("resource_id").unique()
     idle = _by(table["fct_ledger_piece"].join(late, on="resource_id", how="semi").iter_rows(named=True), "resource_id")
     final, target_split, same = _evaluated(table["stg_tracker__evaluation"], table["dim_run"])
     overbooked = _by(table["fct_resource_share_hourly"].iter_rows(named=True), "run_id")
@@ -109,12 +110,6 @@ def _by(rows: Iterable[Row], column: str) -> dict[str, Rows]:
     for row in rows:
         found.setdefault(row[column], []).append(row)
     return found
-
-
-def _joined_after(resource: pl.DataFrame, dim_run: pl.DataFrame) -> pl.DataFrame:
-    """The machines that joined a run late."""
-    stay = resource.join(dim_run.select("run_id", "started_at"), on="run_id")
-    return stay.filter(pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE).select("resource_id").unique()
 
 
 def _evaluated(

@@ -121,7 +121,9 @@ class S3Store(Store):
                     time.sleep(pause)
                 elif code in _REFUSED:
                     # An attempt whose answer was lost is sent again, and refused because of itself.
-                    there = self.read_tagged(key) if _was_repeated(error) else None
+                    answer = getattr(error, "response", None) or {}
+                    is_repeated = answer.get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
+                    there = self.read_tagged(key) if is_repeated else None
                     return there[1] if there and there[0] == data else None
                 else:
                     raise self._error(error, key) from error
@@ -218,10 +220,6 @@ class S3Store(Store):
 
     def _error(self, error: Exception, key: str) -> SourceError:
         return error_of(error, self.uri(key), _PERMISSION, _FIXES)
-
-
-def _was_repeated(error: Exception) -> bool:
-    return (getattr(error, "response", None) or {}).get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
 
 
 class _Stream(io.RawIOBase):
