@@ -115,8 +115,8 @@ class _Sender:
         if not reports:
             return {}
         # Few messages have an attachment, and the libraries for charts are slow to import.
-        from pipelines.present.page import report_page
         from pipelines.present.pdf import paper
+        from pipelines.present.render import report_page
 
         files, published = {}, self._published or published_of(self.warehouse)
         for kind, month in reports:
