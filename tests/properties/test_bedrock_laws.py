@@ -133,3 +133,34 @@ def test_what_bills_no_tokens_is_no_tokens() -> None:
         (row,) = rows
         assert (row["token_kind"], row["billed_by"], row["model"]) == wanted[meter[0]]
         assert row["million_tokens_per_unit"] is None
+
+
+def test_a_line_has_the_class_of_what_the_grammar_reads() -> None:
+    """Lines are classed before the grammar reads them: by the words of training and Provisioned Throughput alone."""
+    capacity = [
+        *("Llama2-70B-ProvisionedThroughput-6MonthsCommit-ModelUnits", "ModelUnits-Llama2-70B"),
+        *("Llama2-70B-reserved-1-month-input-tokens-per-minute", "Llama2-70B-CustomModelUnit-Storage"),
+        *(
+            "Llama2-70B-CustomModelUnits-Minutes",
+            "Llama2-70B-Customization-Training",
+            "Llama2-70B-Customization-Storage",
+        ),
+    ]
+    resold = [
+        "ProvisionedThroughput_NoCommit_ModelUnits_Usage",
+        "ProvisionedThroughput_ModelUnits",
+        "Reserved_1Month_InputTPM",
+    ]
+    meters = [written(scheme, end, "Llama2-70B", "USE1") for scheme, end, _ in grammar()]
+    meters += [(f"EUW1-{use}", "Amazon Bedrock", "hour") for use in (*capacity, "Guardrail-ContentPolicyUnits")]
+    meters += [(f"USE1-MP:USE1_{use}-Units", "A Model (Amazon Bedrock Edition)", "Units") for use in resold]
+    read = {meter[0]: row["token_kind"] for meter, (row,) in parsed(meters).items()}
+    assert {row["token_kind"] for row in rows_of("capacity")} <= {*read.values()}
+    values = ", ".join(f"('{use}')" for use in read)
+    sql = (
+        f"select use, serving_class('other', 'Usage', 'meter', use) as line_class from (values {values}) as meter (use)"
+    )
+    with DuckDBEngine(threads=1) as engine:
+        classes = dict(engine.query(expand_calls(sql, resources.SQL)).rows())
+    known = {"training": "other", "model_unit": "serving_hour"}
+    assert classes == {use: known.get(kind, "serving") for use, kind in read.items()}
