@@ -6,7 +6,7 @@ select
     -- A run without a machine id records its instance type: any such machine of its account matches.
     resource.resource_id like 'any %' as is_any_machine,
     resource.joined_at,
-    greatest(resource.joined_at, coalesce(resource.left_at, attempt.ended_at, resource.joined_at)) as left_at,
+    closed_at(resource.joined_at, resource.left_at, attempt.ended_at) as left_at,
     resource.left_at is null as is_left_inferred,
     resource.instance_type,
     resource.account_id,
