@@ -33,8 +33,7 @@ stay as (
 
 -- Runs or servers that together may claim more than the machine has, or than was billed of it.
 crowd as (
-    select resource_id, hour_ms
-    from stay
+    select resource_id, hour_ms from stay
     where used_count > 0 and not is_job and accelerator_family not in ('none', 'unknown')
     group by resource_id, hour_ms
     having min(coalesce(run_id, server_id)) <> max(coalesce(run_id, server_id))
@@ -114,7 +113,8 @@ select
     hour.billed_units, false, false,
     case when not coalesce(known.is_known, hour.was_held_before) then hour.tag_run_id end
 from fct_resource_hourly as hour
-left join (select resource_id, hour_ms, max(upper_units) as units from used group by all) taken using (resource_id, hour_ms)
+left join (select resource_id, hour_ms, max(upper_units) as units from used group by all) as taken
+    using (resource_id, hour_ms)
 left join (select distinct resource_id, true as is_known from fct_resource_claim_monthly where is_claim) as known
     using (resource_id)
 where coalesce(taken.units, 0) <> hour.billed_units
