@@ -35,9 +35,7 @@ month as (
             partition by plan.payer_account_id, plan.billing_currency, plan.commitment_id
             order by plan.month_date rows between unbounded preceding and 1 preceding) as busiest_cost_usd
     from plan
-    left join used
-        on used.month_date = plan.month_date and used.payer_account_id = plan.payer_account_id
-        and used.billing_currency = plan.billing_currency and used.commitment_id = plan.commitment_id
+    left join used using (month_date, payer_account_id, billing_currency, commitment_id)
 ),
 
 stranded as (

@@ -57,10 +57,8 @@ lined as (
         sum(coalesce(baseline_cost_usd, 0)) over (partition by monthly.month_date, monthly.billing_currency
             order by monthly.workload_id, monthly.baseline_name rows unbounded preceding) as displaced_so_far_usd
     from monthly
-    left join adjusted on adjusted.baseline_name = monthly.baseline_name and adjusted.month_date = monthly.month_date
-        and adjusted.billing_currency = monthly.billing_currency
-    left join detail_stranded_commitment_monthly as unused
-        on unused.month_date = monthly.month_date and unused.billing_currency = monthly.billing_currency
+    left join adjusted using (baseline_name, month_date, billing_currency)
+    left join detail_stranded_commitment_monthly as unused using (month_date, billing_currency)
 ),
 
 -- No more is stranded than was displaced; workloads share it by what each displaced.
@@ -111,5 +109,4 @@ select
     restated_cost_usd,
     shared.missing_evidence
 from shared
-left join detail_baseline as frozen
-    on frozen.baseline_name = shared.baseline_name and frozen.baseline_version = shared.baseline_version
+left join detail_baseline as frozen using (baseline_name, baseline_version)

@@ -75,8 +75,7 @@ named as (
         spelled.*, coalesce(parsed.token_kind, 'unknown') as token_kind, parsed.tier, parsed.route, parsed.context,
         coalesce(parsed.billed_model, case when spelled.is_resold then spelled.product_model end) as billed_model
     from spelled
-    left join parsed
-        on parsed.billing_period = spelled.billing_period and parsed.bedrock_meter_id = spelled.bedrock_meter_id
+    left join parsed using (billing_period, bedrock_meter_id)
 )
 
 select
