@@ -1,6 +1,6 @@
 """The container image, built from deploy/Containerfile and run as its user: commands, dashboard, Dagster's services.
 
-Needs buildah. BASE names the image that Python comes from; without it, one of the same size is made of Debian's
+Needs buildah. BASE names the image that Python comes from; without it, one of about its size is made of Debian's
 packages (needs mmdebstrap), so that package indexes are all that is reached. It takes minutes: `make test-image`.
 """
 
