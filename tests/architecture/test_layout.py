@@ -151,7 +151,7 @@ def test_a_month_is_made_without_the_other_months(model) -> None:
     assert [m.name for m in above if m.stored and m.grain == "whole" and rests_on_the_bill(m.name)] == []
 
 
-def test_the_models_are_as_many_and_as_deep_as_the_page_says() -> None:
+def test_the_models_are_as_many_and_as_deep_as_the_page_shows() -> None:
     """docs/architecture.md; a chain of more than twelve is merged before it is written there."""
     deep: dict[str, int] = {}
     for model in MODELS:
