@@ -14,9 +14,8 @@ from support.focus_exports import focus_lines, normalized
 from support.lab import Lab
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.allocated import refuse_origins
-from pipelines.ingest.billing.columns import FOCUS, Delivered
-from pipelines.ingest.billing.focus_version import focus_version, unknown_columns
+from pipelines.ingest.billing.columns import FOCUS, Delivered, focus_version, unknown_columns
+from pipelines.ingest.billing.convert import refuse_origins
 
 _NAMES = ("host_provider_name", "service_provider_name")
 
