@@ -152,11 +152,10 @@ def test_a_month_is_made_without_the_other_months(model) -> None:
 
 
 def test_the_models_are_as_many_and_as_deep_as_the_page_shows() -> None:
-    """docs/architecture.md; a chain of more than twelve is merged before it is written there."""
+    """docs/architecture.md, "In numbers"."""
     deep: dict[str, int] = {}
     for model in MODELS:
         deep[model.name] = 1 + max((deep.get(name, 0) for name in model.inputs), default=0)
-    assert max(deep.values()) <= 12
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     for row, number in (
         ("models, reviewed lists included", len(MODELS)),
