@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import jinja2
 import polars as pl
 import yaml
+from jinja2.bccache import Bucket
 
 from pipelines.base import resources
 from pipelines.base.errors import EngineError, UsageError
@@ -36,6 +38,23 @@ TEMPLATE = "report.html.j2"
 _MONTH = "{month}"
 # What XML has no way to write, each as a space.
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF), " ")
+
+
+class _Compiled(jinja2.BytecodeCache):
+    """Templates as compiled, for all pages that one process makes; a template whose text changed is compiled again."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], CodeType] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._kept.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if bucket.code is not None:
+            self._kept[bucket.key, bucket.checksum] = bucket.code
+
+
+_COMPILED = _Compiled()
 
 
 @dataclass(frozen=True)
@@ -135,6 +154,7 @@ def templates(report: str, **functions: Callable[..., Any]) -> jinja2.Environmen
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_COMPILED,
     )
     environment.filters.update(formats())
     environment.globals |= {
