@@ -11,13 +11,21 @@ from pipelines.warehouse.publication import Publication
 from pipelines.warehouse.storage import fresh_file
 
 
-def report_page(engine: Engine, published: Publication, kind: str = "training_cost", month: str | None = None) -> str:
+def report_page(
+    engine: Engine,
+    published: Publication,
+    kind: str = "training_cost",
+    month: str | None = None,
+    *,
+    is_drawn: bool = True,
+) -> str:
     """The HTML of the report `kind`, about `month` (YYYY-MM) where it is a monthly one, else the newest delivered.
 
+    It has no charts unless `is_drawn`.
     UsageError for an unknown kind or month, and where marts of another revision do not fill the report.
     """
     try:
-        return render_report(kind, engine.query, facts_of(published, month))
+        return render_report(kind, engine.query, facts_of(published, month), is_drawn=is_drawn)
     except EngineError as error:
         if published.code_revision == code_revision():
             raise

@@ -93,8 +93,8 @@ def facts_of(published: Publication, month: str | None = None) -> ReportFacts:
     )
 
 
-def render_report(report: str, query: Query, facts: ReportFacts) -> str:
-    """The HTML text of `dashboards/<report>/`, the same for the same marts and facts.
+def render_report(report: str, query: Query, facts: ReportFacts, *, is_drawn: bool = True) -> str:
+    """The HTML text of `dashboards/<report>/`, the same for the same marts and facts; without charts unless `is_drawn`.
 
     `query` runs a SELECT over the marts by their bare names; a part of the page whose mart is missing
     shows that. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
@@ -103,7 +103,8 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
     plan = _plan(report)
     queries = {name: sql.replace(_MONTH, f"date '{facts.month}'") for name, sql in queries_of(plan["queries"]).items()}
     rows, missing = answers(_plan_file(report), queries, query)
-    template = templates(report).get_template(TEMPLATE)
+    undrawn = {} if is_drawn else dict.fromkeys(charts.CHARTS, lambda *values, **named: "")
+    template = templates(report, **undrawn).get_template(TEMPLATE)
     page = template.render(
         title=plan["title"],
         facts=facts,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -331,10 +332,17 @@ def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
             engine.keep(model.name, f"select {typed} from ({model.text})")
 
 
-def rendered(folder: Path, marts: Marts, facts: ReportFacts = FACTS, report: str = "training_cost") -> str:
-    """The HTML page of a report over these marts; a chart that an earlier page has is not drawn again."""
+@contextmanager
+def charts_drawn_once() -> Iterator[None]:
+    """A chart that an earlier page has is not drawn again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(charts, "CHARTS", {name: _once(draw) for name, draw in charts.CHARTS.items()})
+        yield
+
+
+def rendered(folder: Path, marts: Marts, facts: ReportFacts = FACTS, report: str = "training_cost") -> str:
+    """The HTML page of a report over these marts."""
+    with charts_drawn_once():
         return rendered_anew(folder, marts, facts, report)
 
 

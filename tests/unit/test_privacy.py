@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import polars as pl
 import pytest
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.commands import run_command
+from support.ledgers import publish_tables
 from support.small_company import Company
 from support.spoiled import CommandResult
 from support.stories import build_story
@@ -129,10 +129,13 @@ def rows(config: Path, sql: str) -> list[tuple]:
         return marts.query(sql).rows()
 
 
-@pytest.fixture
-def built(config: Path, capsys: Captured) -> Iterator[Path]:
-    assert trainledger(capsys, config, "build").code == 0
-    yield config
+@pytest.fixture(scope="module")
+def built(config: Path) -> Path:
+    """The tables that these tests read, published."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, KEY)
+        publish_tables(config, ("mart_cost_ledger_daily", "mart_run_cost", "mart_unattributed_cost_daily"))
+    return config
 
 
 @pytest.mark.slow
