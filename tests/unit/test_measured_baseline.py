@@ -117,7 +117,11 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> LazyBuilder:
     """Baselines of the same runs, and one whose hours somebody typed."""
     written = {name: BASELINE.replace(old, new) for name, (old, new, _) in OTHERS.items()}
     written["typed"] = BASELINE[: BASELINE.index("run_ids")] + TYPED
-    baselines = (text.replace('name = "b"', f'name = "{name}"') for name, text in written.items())
+    # A workload has one baseline of a day.
+    baselines = (
+        text.replace('name = "b"', f'name = "{name}"').replace("2026-06-30", f"2026-06-{day}")
+        for day, (name, text) in enumerate(written.items(), start=24)
+    )
     return lazy_warehouse(company(tmp_path_factory.mktemp("others"), *baselines))
 
 
