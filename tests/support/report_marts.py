@@ -21,7 +21,7 @@ from pipelines.base.sql import quoted
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
-from pipelines.present import charts
+from pipelines.present.charts import CHARTS
 from pipelines.present.pdf import TEMPLATE, inputs
 from pipelines.present.render import ReportFacts, render_report
 
@@ -336,7 +336,7 @@ def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
 def charts_drawn_once() -> Iterator[None]:
     """A chart that an earlier page has is not drawn again."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(charts, "CHARTS", {name: _once(draw) for name, draw in charts.CHARTS.items()})
+        patch.setattr("pipelines.present.render.CHARTS", {name: _once(draw) for name, draw in CHARTS.items()})
         yield
 
 
