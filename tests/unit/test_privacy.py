@@ -13,14 +13,16 @@ import polars as pl
 import pytest
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.commands import run_command
-from support.ledgers import publish_tables
+from support.ledgers import catalog_of
 from support.small_company import Company
 from support.spoiled import CommandResult
 from support.stories import build_story
 
+from pipelines.base.console import Console
 from pipelines.config.policy import Privacy
 from pipelines.config.settings import load_settings
 from pipelines.doctor.examine import examine_privacy
+from pipelines.models.command import build_marts
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.warehouse.pseudonyms import Pseudonyms
@@ -131,10 +133,12 @@ def rows(config: Path, sql: str) -> list[tuple]:
 
 @pytest.fixture(scope="module")
 def built(config: Path) -> Path:
-    """The tables that these tests read, published."""
+    """Built by the command, as if there were no other tables than those that these tests read."""
+    catalog = catalog_of(("mart_cost_ledger_daily", "mart_run_cost", "mart_unattributed_cost_daily"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, KEY)
-        publish_tables(config, ("mart_cost_ledger_daily", "mart_run_cost", "mart_unattributed_cost_daily"))
+        patch.setattr("pipelines.models.build.load_catalog", lambda: catalog)
+        build_marts(load_settings(config), Console(), list_warnings=False)
     return config
 
 
