@@ -35,7 +35,8 @@ select
     sum(charge.billed_cost_usd) as billed_cost_usd
 from fct_charge as charge
 join stg_aws__bedrock_meter as meter
-    on meter.billing_period = charge.billing_period and meter.bedrock_meter_id = charge.bedrock_meter_id
+    on meter.billing_period = charge.billing_period and meter.source_name = charge.source_name
+    and meter.bedrock_meter_id = charge.bedrock_meter_id
 left join observed on observed.account_id = charge.account_id and observed.region_id = charge.region_id
     and charge.usage_started_at >= observed.first_called_at and charge.usage_started_at < observed.last_called_at
 left join called on called.account_id = charge.account_id and called.region_id = charge.region_id

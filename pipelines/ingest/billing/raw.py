@@ -1,4 +1,4 @@
-"""The delivered bill of all configured sources, one billing month at a time, as the models read it."""
+"""The delivered bill of all configured sources, one billing month, or what one source delivers of it, at a time."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from pipelines.ingest.billing.delivery import RECORD, Delivery, RawDelivery, del
 from pipelines.ingest.billing.exports import Progress, ingest, ingest_in_store, is_current, list_deliveries
 from pipelines.ingest.billing.manifest import CACHE, in_threads
 from pipelines.ingest.billing.select import RawSelect, raw_select
+from pipelines.warehouse.part import is_within, month_of, part_of, source_of
 from pipelines.warehouse.stores import Stores
 
 # Listing waits on the network, and a listing of years takes some memory.
@@ -51,7 +52,8 @@ class RawBill:
         self._sources = {source.name: source for source in settings.billing}
         self._stores = Stores()
         self._stored: dict[str, list[RawDelivery]] = {}
-        self._selects: dict[tuple[str, str], RawSelect] = {}
+        self._of_source: dict[str, RawDelivery] = {}
+        self._selects: dict[tuple[str, ...], RawSelect] = {}
 
     @cached_property
     def deliveries(self) -> list[Delivery]:
@@ -67,11 +69,15 @@ class RawBill:
         return found
 
     def ingest(self, period: str, progress: Progress | None = None) -> list[RawDelivery]:
-        """Bring what the sources deliver for a month into the raw store; what is there already stays."""
+        """Bring what the sources, or one of them, deliver for a month into the raw store; what is there stays."""
         if period not in self._stored:
-            deliveries = [delivery for delivery in self.deliveries if delivery.billing_period == period]
-            refuse_copies(deliveries, self._sources)
-            self._stored[period] = [self._ingested(delivery, progress) for delivery in deliveries]
+            deliveries = {part_of(each.billing_period, each.source): each for each in self.deliveries}
+            wanted = [part for part in deliveries if is_within(part, period)]
+            refuse_copies([deliveries[part] for part in wanted], self._sources)
+            for part in wanted:
+                if part not in self._of_source:
+                    self._of_source[part] = self._ingested(deliveries[part], progress)
+            self._stored[period] = [self._of_source[part] for part in wanted]
         return self._stored[period]
 
     def fingerprint(self, table: str, period: str | None) -> str:
@@ -185,12 +191,13 @@ class RawBill:
     def _select(self, table: str, period: str | None) -> RawSelect:
         if period is None:
             raise SourceError("The bill is read one month at a time; a model over it must be replaced by month.")
+        delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
+        key = (table, *(f"{raw.delivery.source} {raw.delivery.fingerprint}" for raw in delivered))
         # Every table made from the bill needs it for its fingerprint.
-        if (table, period) not in self._selects:
-            delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
+        if key not in self._selects:
             listed = next(listed for listed in LISTS if listed.table == table)
-            self._selects[table, period] = raw_select(delivered, self._settings.tag_keys, listed)
-        return self._selects[table, period]
+            self._selects[key] = raw_select(delivered, self._settings.tag_keys, listed)
+        return self._selects[key]
 
 
 class PublishedBill(RawBill):
@@ -219,10 +226,11 @@ class PublishedBill(RawBill):
         """The published deliveries of a month. SourceError when one was replaced and is kept nowhere."""
         if not self._stored:
             self._fetch_records()
-        if period not in self._stored:
-            named = [delivery for delivery in self._named if delivery["billing_period"] == period]
-            self._stored[period] = [self._find(delivery, progress) for delivery in named]
-        return self._stored[period]
+        month, source = month_of(period), source_of(period)
+        if month not in self._stored:
+            named = [delivery for delivery in self._named if delivery["billing_period"] == month]
+            self._stored[month] = [self._find(delivery, progress) for delivery in named]
+        return [raw for raw in self._stored[month] if source in (None, raw.delivery.source)]
 
     def _find(self, named: Mapping[str, Any], progress: Progress | None) -> RawDelivery:
         name, month = named["source"], named["billing_period"]

@@ -1,9 +1,9 @@
--- One row per Bedrock usage type of a delivered bill, with its product and unit: what of which model it bills.
--- partition: billing_period
+-- One row per source and Bedrock usage type of a delivered bill, with its product and unit: what of which model it bills.
+-- partition: billing_period, source_name
 -- An exact grammar whose words are the lists ref_bedrock_*: region, model, component, suffix. A component that the
 -- lists lack is never taken for one that ends alike: CacheReadInputTokenCount is no InputTokenCount.
 with billed as (
-    select billing_period, line_item_product_code as service, bedrock_product as product_name,
+    select source_name, billing_period, line_item_product_code as service, bedrock_product as product_name,
         coalesce(line_item_usage_type, '') as usage_type, coalesce(bedrock_unit, '') as billed_unit,
         split_part(coalesce(line_item_line_item_description, ''), '|', 3) as description_unit,
         bedrock_meter_id(bedrock_product, line_item_product_code, line_item_usage_type, bedrock_unit,
@@ -13,7 +13,7 @@ with billed as (
 
     union
 
-    select billing_period, coalesce(x_service_code, service_name, ''), coalesce(service_name, ''),
+    select source_name, billing_period, coalesce(x_service_code, service_name, ''), coalesce(service_name, ''),
         coalesce(x_usage_type, sku_meter, ''), coalesce(x_pricing_unit, pricing_unit, ''),
         split_part(coalesce(charge_description, ''), '|', 3), focus_bedrock_meter_id(line)
     from aws_focus_line_item as line
@@ -79,7 +79,7 @@ named as (
 )
 
 select
-    named.billing_period, named.bedrock_meter_id, named.service, named.product_name, named.usage_type,
+    named.source_name, named.billing_period, named.bedrock_meter_id, named.service, named.product_name, named.usage_type,
     named.billed_unit, coalesce(model.model, named.billed_model) as model, named.token_kind, kind.billed_by,
     named.tier, named.route, named.context,
     case when kind.billed_by in ('tokens', 'images') then unit.million_tokens_per_unit end as million_tokens_per_unit
