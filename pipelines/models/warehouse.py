@@ -90,9 +90,9 @@ class Warehouse:
     @property
     def _raw_place(self) -> dict[str, Any]:
         """Arguments of `RawBill`: the bucket of the raw store, and what opens a cluster's engine; each may be None."""
-        is_remote = is_s3(self.settings.warehouse.location)
-        cluster = partial(open_engine, self.settings.warehouse) if self.is_on_store else None
-        return {"store": self.store if is_remote else None, "cluster": cluster}
+        options = self.settings.warehouse
+        cluster = partial(open_engine, options) if options.engine == "spark" else None
+        return {"store": self.store if is_s3(options.location) else None, "cluster": cluster}
 
     @cached_property
     def pseudonyms(self) -> Pseudonyms:

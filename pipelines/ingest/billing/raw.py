@@ -20,6 +20,7 @@ from pipelines.ingest.billing.exports import Progress, ingest, ingest_in_store, 
 from pipelines.ingest.billing.manifest import CACHE, in_threads
 from pipelines.ingest.billing.select import RawSelect, raw_select
 from pipelines.warehouse.part import is_within, month_of, part_of, source_of
+from pipelines.warehouse.storage_local import LocalStore
 from pipelines.warehouse.stores import Stores
 
 # Listing waits on the network, and a listing of years takes some memory.
@@ -41,7 +42,7 @@ class RawBill:
 
     With a warehouse in a bucket, `store`, the raw store is its folder `raw/`, so that a fresh machine reads no source
     file of an unchanged month; `raw_root` is then a cache of records and of the files being read. `cluster` opens an
-    engine whose executors fetch and read the files; no file then comes to this machine.
+    engine whose executors fetch and read the files; this machine then reads none of them.
     """
 
     def __init__(self, raw_root: Path, settings: Settings, store: Store | None = None, cluster: Cluster | None = None):
@@ -103,7 +104,7 @@ class RawBill:
         for raw in delivered if self._cluster is None else ():
             self.bring(raw)
         for view, files in select.views.items():
-            engine.scan_files(view, [self._uri(file) for file in files] if self._cluster else files)
+            engine.scan_files(view, [self._uri(file) for file in files] if self._cluster and self._store else files)
 
     def forget_superseded(self) -> None:
         """Remove stored deliveries that a newer one of the same month has replaced."""
@@ -135,21 +136,22 @@ class RawBill:
         return [delivery for _, delivery in sorted(found.items())]
 
     def _ingested(self, delivery: Delivery, progress: Progress | None) -> RawDelivery:
-        source = self._sources[delivery.source]
-        if self._store is None:
-            return ingest(delivery, source, self._raw_root, progress, self._stores)
+        source, store = self._sources[delivery.source], self._store
         folder = delivery.folder(self._raw_root)
-        known = load(folder, is_whole=False) if folder / RECORD in self._kept else None
+        known = load(folder, is_whole=not store) if not store or folder / RECORD in self._kept else None
         if known and is_current(known, delivery):
             return known
         if not self._cluster:
             raw = ingest(delivery, source, self._raw_root, progress, self._stores)
-            for file in raw.files:
-                self._store.upload(raw.path(file), self._key(raw.path(file)))
+            if store:
+                for file in raw.files:
+                    store.upload(raw.path(file), self._key(raw.path(file)))
         else:
             with self._cluster() as engine:
-                raw = ingest_in_store(delivery, source, self._raw_root, self._store, engine)
+                target = store or LocalStore(str(self._raw_root.parent))
+                raw = ingest_in_store(delivery, source, self._raw_root, target, engine)
             raw.folder.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(raw.folder / "ids", ignore_errors=True)
             save(raw, raw.folder)
         self._keep_record(raw.folder / RECORD)
         return raw
