@@ -9,7 +9,7 @@ LINES ?= 2000000
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode -c requirements.lock -b requirements.lock --python
 COMPILE := $(BIN)/python -m compileall -q pipelines
 
-.PHONY: demo dashboard docs pictures test test-slow test-spark test-wheel release advisories check bench lock clean
+.PHONY: demo dashboard docs pictures test test-slow test-spark test-wheel test-image release advisories check bench lock clean
 CHROMIUM := chromium --headless --no-sandbox --hide-scrollbars --virtual-time-budget=5000
 
 demo: $(VENV)/.base
@@ -52,6 +52,10 @@ test-wheel: $(BIN)/uv
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .wheel-test/venv
 	$(INSTALL) .wheel-test/venv/bin/python dist/*.whl
 	mkdir .wheel-test/empty && cd .wheel-test/empty && ../venv/bin/trainledger demo
+
+# The container image is built and run; BASE=… names an image with Python where a registry is reached. Needs buildah.
+test-image: $(VENV)/.dev
+	$(BIN)/python -m pytest -s -m slow tests/test_image.py
 
 # Next to the wheel of a release: the libraries it runs with (CycloneDX), as installed by `test-wheel`, and the digests.
 release: test-wheel $(VENV)/.release

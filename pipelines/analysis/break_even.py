@@ -6,7 +6,6 @@ month m saves is the GPU's cost after m/12 years of that fall, less Trainium's, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, inf, isfinite
 
@@ -20,45 +19,40 @@ _NOTHING = 1e-9
 
 @dataclass(frozen=True)
 class Case:
-    """A port: what it costs once, what a run costs on either side, how often it runs, and what is assumed."""
+    """A port: what it costs once, what a run costs on the GPU and saves, how often it runs, and what is assumed.
 
-    port: float
+    The saving is below zero where Trainium is more expensive.
+    """
+
+    port_cost: float
     baseline: float
-    candidate: float
+    saving_per_run: float
     runs_per_month: float
     months: int
     upkeep: float = 0.0
     discount: float = 0.0
-    baseline_fall: float = 0.0
-    success: float = 1.0
-
-    @property
-    def saving(self) -> float:
-        """USD a run saves today; below zero where Trainium is more expensive."""
-        return self.baseline - self.candidate
+    baseline_price_fall_ratio: float = 0.0
+    success_ratio: float = 1.0
 
     @property
     def benefit(self) -> float:
         """What the months bring after upkeep, discounted, if the port succeeds."""
         brought = 0.0
         for month in range(1, self.months + 1):
-            saving = self.baseline * (1 - self.baseline_fall) ** (month / 12) - self.candidate
+            left = (1 - self.baseline_price_fall_ratio) ** (month / 12)
+            saving = self.saving_per_run - self.baseline * (1 - left)
             brought += (self.runs_per_month * saving - self.upkeep) * (1 + self.discount) ** (-month / 12)
         return brought
 
     @property
     def npv(self) -> float:
         """Net present value if the port succeeds."""
-        return self.benefit - self.port
+        return self.benefit - self.port_cost
 
     @property
     def expected(self) -> float:
         """Net present value by the probability of success: a failed port costs what it costs and brings nothing."""
-        return self.success * self.benefit - self.port
-
-    def with_saving(self, saving: float) -> Case:
-        """The same with another saving a run, the GPU's cost held."""
-        return replace(self, candidate=self.baseline - saving)
+        return self.success_ratio * self.benefit - self.port_cost
 
 
 def runs_to_break_even(port: float, saving: float) -> int | None:
@@ -79,68 +73,52 @@ def payback_probability(case: Case, saving_low: float | None, saving_high: float
     """
     from scipy.stats import norm, poisson
 
-    if case.port <= 0:
-        return case.success
+    if case.port_cost <= 0:
+        return case.success_ratio
     expected = case.runs_per_month * case.months
     if saving_low is None or saving_high is None or saving_high <= saving_low:
-        needed = runs_to_break_even(case.port, case.saving)
-        return 0.0 if needed is None else case.success * float(poisson.sf(needed - 1, expected))
+        needed = runs_to_break_even(case.port_cost, case.saving_per_run)
+        return 0.0 if needed is None else case.success_ratio * float(poisson.sf(needed - 1, expected))
     deviation = (saving_high - saving_low) / (2 * _QUANTILE)
     most = int(poisson.ppf(1 - 1e-12, expected)) + 1
     runs = np.arange(1, most + 1)
-    paid = poisson.pmf(runs, expected) * norm.sf(case.port / runs, case.saving, deviation)
-    return case.success * min(1.0, float(paid.sum()))
+    paid = poisson.pmf(runs, expected) * norm.sf(case.port_cost / runs, case.saving_per_run, deviation)
+    return case.success_ratio * min(1.0, float(paid.sum()))
 
 
-# How each input of the tornado is set.
-_SET: Mapping[str, Callable[[Case, float], Case]] = {
-    "port_cost": lambda case, value: replace(case, port=value),
-    "saving_per_run": lambda case, value: case.with_saving(value),
-    "runs_per_month": lambda case, value: replace(case, runs_per_month=value),
-    "success_ratio": lambda case, value: replace(case, success=value),
-    "baseline_price_fall_ratio": lambda case, value: replace(case, baseline_fall=value),
-}
-INPUTS = tuple(_SET)
+# Fields of a case that the tornado varies.
+INPUTS = ("port_cost", "saving_per_run", "runs_per_month", "success_ratio", "baseline_price_fall_ratio")
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar of the tornado: an input's ends, what the port is expected to bring at each, where it is nothing."""
+    """One bar of the tornado: an input's ends, the expected result at each and its swing, and where it is nothing."""
 
-    input: str
-    low: float
-    base: float
-    high: float
-    at_low: float
-    at_high: float
-    break_even: float | None
-
-    @property
-    def swing(self) -> float:
-        """How far the input moves what is expected."""
-        return abs(self.at_high - self.at_low)
+    sensitivity_input: str
+    low_value: float
+    base_value: float
+    high_value: float
+    low_npv_usd: float
+    high_npv_usd: float
+    break_even_value: float | None
+    swing_usd: float
 
 
 def tornado(case: Case, saving_low: float | None = None, saving_high: float | None = None) -> list[Bar]:
     """The bars, the widest first. The saving goes over its interval, a share over a tenth and to its bounds, the
     fall of prices from none to twice, what else over a quarter."""
-    base = {
-        "port_cost": case.port,
-        "saving_per_run": case.saving,
-        "runs_per_month": case.runs_per_month,
-        "success_ratio": case.success,
-        "baseline_price_fall_ratio": case.baseline_fall,
-    }
+    base = {name: getattr(case, name) for name in INPUTS}
     ends = {name: (value - abs(value) / 4, value + abs(value) / 4) for name, value in base.items()}
     if saving_low is not None and saving_high is not None:
         ends["saving_per_run"] = saving_low, saving_high
-    ends["success_ratio"] = max(0.0, case.success - 0.1), min(1.0, case.success + 0.1)
-    ends["baseline_price_fall_ratio"] = 0.0, min(1.0, 2 * case.baseline_fall)
+    ends["success_ratio"] = max(0.0, case.success_ratio - 0.1), min(1.0, case.success_ratio + 0.1)
+    ends["baseline_price_fall_ratio"] = 0.0, min(1.0, 2 * case.baseline_price_fall_ratio)
     bars = []
     for name, (low, high) in ends.items():
-        at_low, at_high = (_SET[name](case, end).expected for end in (low, high))
-        bars.append(Bar(name, low, base[name], high, at_low, at_high, break_even_value(case, name)))
-    return sorted(bars, key=lambda bar: (-bar.swing, bar.input))
+        at_low, at_high = (replace(case, **{name: end}).expected for end in (low, high))
+        zero, swing = break_even_value(case, name), abs(at_high - at_low)
+        bars.append(Bar(name, low, base[name], high, at_low, at_high, zero, swing))
+    return sorted(bars, key=lambda bar: (-bar.swing_usd, bar.sensitivity_input))
 
 
 def break_even_value(case: Case, name: str) -> float | None:
@@ -151,7 +129,7 @@ def break_even_value(case: Case, name: str) -> float | None:
     if name == "baseline_price_fall_ratio":
         return _fall(case)
     # Every other input enters linearly, so two points define the line.
-    at_zero, at_one = _SET[name](case, 0.0).expected, _SET[name](case, 1.0).expected
+    at_zero, at_one = (replace(case, **{name: value}).expected for value in (0.0, 1.0))
     if at_zero == at_one:
         return None
     value = at_zero / (at_zero - at_one)
@@ -165,7 +143,7 @@ def _fall(case: Case) -> float | None:
 
     # In what a month leaves of a price the curve has no steep end.
     def brings(left: float) -> float:
-        return replace(case, baseline_fall=1 - left**12).expected
+        return replace(case, baseline_price_fall_ratio=1 - left**12).expected
 
     # No price falls by more than 99.9 % a year; nearer to all of it a double no longer resolves the remainder.
     least = 0.001 ** (1 / 12)

@@ -60,7 +60,9 @@ def proven_commitment(demand: Floats, paid: Floats) -> float:
 
 def simulate(commitment: float, demand: Floats, paid: Floats) -> Outcome:
     """What a commitment an hour would have done over the measured demand."""
-    used, covered = _covered(commitment, demand, paid)
+    part = np.clip(commitment - (np.cumsum(demand, axis=1) - demand), 0, demand)
+    # By hour: the used part of the commitment, and the list price of what it covers.
+    used, covered = part.sum(axis=1), (part / paid).sum(axis=1)
     saved = covered - commitment
     weeks = len(saved) // WEEK_HOURS
     weekly = saved[: weeks * WEEK_HOURS].reshape(weeks, WEEK_HOURS).sum(axis=1) if weeks else saved.sum(keepdims=True)
@@ -96,13 +98,6 @@ def back_test(demand: Floats, paid: Floats) -> tuple[float, Outcome, float] | No
     commitment = proven_commitment(before, paid)
     best = simulate(best_commitment(after, paid), after, paid)
     return commitment, simulate(commitment, after, paid), best.savings
-
-
-def _covered(commitment: float, demand: Floats, paid: Floats) -> tuple[Floats, Floats]:
-    """By hour: the used part of the commitment, and the list price of what it covers."""
-    before = np.cumsum(demand, axis=1) - demand
-    part = np.clip(commitment - before, 0, demand)
-    return part.sum(axis=1), (part / paid).sum(axis=1)
 
 
 class _Steps:

@@ -10,8 +10,7 @@ from typing import Any
 
 from pipelines.analysis.estimate import Estimate, estimate
 from pipelines.analysis.matched import Run, Side, choose
-from pipelines.analysis.quality import Quality, judge_quality
-from pipelines.analysis.registration import Registration
+from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.sensitivity import claimed, shares_of_evidence, spent
 from pipelines.analysis.verdict import DECIDED, RUN_FLOOR, Evidence, judge, minus
 

@@ -106,48 +106,42 @@ def saving_of_days(days: Sequence[date], baseline: Sequence[float], candidate: S
     return replace(found, missing=f"{count} week{'s' * (count != 1)} of traffic; an interval needs {FEWEST_CLUSTERS}")
 
 
-@dataclass(frozen=True)
-class Found:
-    """What is known of a baseline and a candidate: `is_capacity` of either side, estimates by cost basis.
-
-    `gaps` leave it open whether the candidate could take the traffic; they matter only where it is cheaper.
-    """
-
-    is_capacity: tuple[bool, bool]
-    estimates: Mapping[str, Estimate | None]
-    never: bool = False
-    gaps: Sequence[str] = ()
-    faults: Sequence[str] = ()
-
-
-def judge(found: Found) -> tuple[str, str, int | None]:
+def judge(
+    is_capacity: tuple[bool, bool],
+    estimates: Mapping[str, Estimate | None],
+    never: bool,
+    gaps: Sequence[str],
+    faults: Sequence[str],
+) -> tuple[str, str, int | None]:
     """Verdict, its reason, and which side it recommends: 0 the baseline, 1 the candidate, None neither.
 
-    Arithmetic comes first: what loses at full use never wins. The side that loses needs no proof of its quality.
+    `is_capacity` is of either side, `estimates` are by basis. `gaps` leave it open whether the candidate could take
+    the traffic; they matter only where it is cheaper. Arithmetic comes first: what loses at full use never wins. The
+    side that loses needs no proof of its quality.
     """
-    if found.faults:
-        return UNDECIDED, "; ".join(found.faults), None
-    reason, cheaper = _cheaper(found)
-    if found.never:
-        cheaper = 1 if found.is_capacity[0] else 0
+    if faults:
+        return UNDECIDED, "; ".join(faults), None
+    reason, cheaper = _cheaper(estimates)
+    if never:
+        cheaper = 1 if is_capacity[0] else 0
         reason = "at its throughput, even capacity in full use costs more than tokens"
     if cheaper is None:
         return UNDECIDED, reason, None
-    if cheaper == 1 and found.gaps:
-        return UNDECIDED, "; ".join([f"the candidate may be cheaper ({reason})", *found.gaps]), None
-    if found.never:
+    if cheaper == 1 and gaps:
+        return UNDECIDED, "; ".join([f"the candidate may be cheaper ({reason})", *gaps]), None
+    if never:
         return NEVER, reason, cheaper
-    if found.is_capacity[0] == found.is_capacity[1]:
+    if is_capacity[0] == is_capacity[1]:
         return (STAY, MOVE)[cheaper], reason, cheaper
-    return SELF_HOST if found.is_capacity[cheaper] else MANAGED, reason, cheaper
+    return SELF_HOST if is_capacity[cheaper] else MANAGED, reason, cheaper
 
 
-def _cheaper(found: Found) -> tuple[str, int | None]:
+def _cheaper(estimates: Mapping[str, Estimate | None]) -> tuple[str, int | None]:
     """Why, and the side that is cheaper on the effective basis and at list prices alike."""
     sides = {"more expensive": 0, "cheaper": 1}
     concluded = set()
     words = []
-    for basis, one in found.estimates.items():
+    for basis, one in estimates.items():
         if one is None:
             return f"the {basis} cost of a side is not known", None
         if one.low is None or one.high is None:

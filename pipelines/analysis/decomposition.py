@@ -50,8 +50,9 @@ def decompose(
     if not baseline_cost or not candidate_cost:
         return _of_nothing(difference, factors, remaining)
     costs = float(baseline_cost), float(candidate_cost)
-    mean = _logarithmic_mean(*costs)
-    parts, rest, rest_log = [], list(costs), _log_ratio(*costs)
+    rest_log = _log_ratio(*costs)
+    mean = sum(costs) / 2 if abs(rest_log) < _CLOSE else (costs[0] - costs[1]) / rest_log
+    parts, rest = [], list(costs)
     for name, (baseline, candidate) in factors.items():
         if not (_is_measured(baseline) and _is_measured(candidate)):
             parts.append(Part(name, baseline, candidate, None, None))
@@ -86,8 +87,3 @@ def _is_measured(value: float | None) -> bool:
 def _log_ratio(one: float, other: float) -> float:
     # Not of the quotient, which may leave the range of doubles.
     return log(one) - log(other)
-
-
-def _logarithmic_mean(one: float, other: float) -> float:
-    ratio = _log_ratio(one, other)
-    return (one + other) / 2 if abs(ratio) < _CLOSE else (one - other) / ratio

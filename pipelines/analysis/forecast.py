@@ -6,10 +6,9 @@ months: it includes the variation of the months and the uncertainty of the fit. 
 a season, so the interval is too narrow for a strongly seasonal company.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
 
 LEVEL = 0.95
 FEWEST_MONTHS, LINE_MONTHS, MOST_MONTHS = 3, 6, 12
@@ -41,10 +40,14 @@ def months_ahead(history: Sequence[float], months: int) -> Ahead | None:
     known = list(history)[-MOST_MONTHS:]
     if not known:
         return None
-    if len(known) < LINE_MONTHS:
-        return _mean_ahead(known, months)
-    n = len(known)
-    middle, mean = (n - 1) / 2, sum(known) / n
+    n, mean = len(known), sum(known) / len(known)
+    if n < FEWEST_MONTHS:
+        return Ahead(months * mean, None, None, f"the mean of {n} month{'' if n == 1 else 's'}")
+    if n < LINE_MONTHS:
+        variance = sum((value - mean) ** 2 for value in known) / (n - 1)
+        half = _quantile(n - 1) * sqrt(variance * (months + months**2 / n))
+        return Ahead(months * mean, months * mean - half, months * mean + half, f"the mean of {n} months")
+    middle = (n - 1) / 2
     spread = sum((at - middle) ** 2 for at in range(n))
     slope = sum((at - middle) * (value - mean) for at, value in enumerate(known)) / spread
     missed = sum((value - mean - slope * (at - middle)) ** 2 for at, value in enumerate(known))
@@ -56,53 +59,30 @@ def months_ahead(history: Sequence[float], months: int) -> Ahead | None:
 
 
 def runway(history: Sequence[float], remaining: float) -> Runway:
-    """How long `remaining` lasts if months use the mean of `history`."""
+    """How long `remaining` lasts if months use the mean of `history`.
+
+    Its ends are where a bound of the use, `months` x mean ± t·sqrt(variance·(months + months²/n)), is what remains: the
+    roots of one quadratic. The upper bound meets it at the lower root; the lower one at the other, if it ever does.
+    """
     known = list(history)[-MOST_MONTHS:]
     if remaining <= 0:
         return Runway(0.0, 0.0, 0.0)
     if not known:
         return Runway(None, None, None)
-    mean = sum(known) / len(known)
-    lasts = remaining / mean if mean > 0 else None
-    if len(known) < FEWEST_MONTHS:
-        return Runway(lasts, None, None)
-
-    def bound(sign: int) -> Callable[[float], float]:
-        return lambda months: months * mean + sign * _half_width(known, months) - remaining
-
-    return Runway(lasts, _root(bound(1)), _root(bound(-1)))
-
-
-def _mean_ahead(known: list[float], months: int) -> Ahead:
-    total = months * sum(known) / len(known)
-    method = f"the mean of {len(known)} month{'' if len(known) == 1 else 's'}"
-    if len(known) < FEWEST_MONTHS:
-        return Ahead(total, None, None, method)
-    half = _half_width(known, months)
-    return Ahead(total, total - half, total + half, method)
-
-
-def _half_width(known: list[float], months: float) -> float:
-    """Half the prediction interval of the sum of `months` months around the mean of the known ones."""
     n, mean = len(known), sum(known) / len(known)
-    variance = sum((value - mean) ** 2 for value in known) / (n - 1)
-    return _quantile(n - 1) * sqrt(variance * (months + months**2 / n))
+    lasts = remaining / mean if mean > 0 else None
+    if n < FEWEST_MONTHS:
+        return Runway(lasts, None, None)
+    width = _quantile(n - 1) ** 2 * sum((value - mean) ** 2 for value in known) / (n - 1)
+    square, half = mean**2 - width / n, mean * remaining + width / 2
+    root = sqrt(half**2 - square * remaining**2)
+    # Each as a quotient that does not cancel.
+    low = remaining**2 / (half + root) if half + root > 0 else None
+    high = (half + root) / square if square > 0 and mean > 0 else None
+    return Runway(lasts, *(end if end is not None and end <= FARTHEST_MONTHS else None for end in (low, high)))
 
 
 def _quantile(freedom: int) -> float:
     from scipy.stats import t
 
     return float(t.ppf((1 + LEVEL) / 2, freedom))
-
-
-def _root(of: Callable[[float], float]) -> float | None:
-    """Where the function, below zero at 0, first reaches zero; None where it does not within a century."""
-    from scipy.optimize import brentq
-
-    upper = 1.0
-    while of(upper) < 0:
-        upper *= 2
-        if upper > FARTHEST_MONTHS:
-            return None
-    found: Any = brentq(of, 0.0, upper, xtol=1e-9)
-    return float(found)

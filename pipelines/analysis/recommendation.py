@@ -116,10 +116,8 @@ def where_to_declare(missing: Sequence[str]) -> str:
 
 def rules_of(conditions: Iterable[Mapping[str, Any]]) -> list[Rule]:
     """The rules of ref_recommendation_rule, a row per condition: hard stops first, then by their number."""
-    rows = sorted(
-        conditions,
-        key=lambda row: (row["rule_kind"] != "hard_stop", row["rule_no"], row["alternative_no"], row["condition_no"]),
-    )
+    numbers = ("rule_no", "alternative_no", "condition_no")
+    rows = sorted(conditions, key=lambda row: (row["rule_kind"] != "hard_stop", *(int(row[no]) for no in numbers)))
     rules = []
     for name, own in groupby(rows, key=itemgetter("rule")):
         first, *others = own

@@ -4,19 +4,19 @@ Imports are read from the source, also those inside functions; nothing is import
 count. A module imported by a computed name is not found: its importer must pass that name to `code_digest` as well.
 """
 
-import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+import re
 from functools import cache
 from pathlib import Path
 
-from pipelines.base.parse_cache import keep, kept
-
 # The folder that holds our package.
 ROOT = Path(__file__).resolve().parents[2]
-_PACKAGE = "pipelines"
-# The part of the cache that has the imports of modules; those of older texts are dropped now and then.
-_PART, _MOST_KEPT = "imports", 2000
+# Imports of our package as we write them (tests/architecture): by the whole name, on a line or in parentheses. Parsing
+# all modules takes a second, this some milliseconds.
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from (pipelines[\w.]*) import (?:\(([^)]*)\)|(.*))|import (pipelines[\w.]*))", re.MULTILINE
+)
+_OF_TYPES = re.compile(r"^if (?:typing\.)?TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)*", re.M)
 
 
 @cache
@@ -49,14 +49,13 @@ def modules_reached(*modules: str, root: Path = ROOT) -> dict[str, Path]:
         # A folder without an __init__ has no code of its own.
         if path := _file(name, root):
             reached[name] = path
-            for imported in _imported(path.read_bytes()):
+            for imported in imports_of(path.read_text(encoding="utf-8")):
                 visit(imported)
 
     for name in modules:
         visit(name)
         if name not in reached:
             raise ModuleNotFoundError(f"{name} is not a module below {root}")
-    _keep_imports()
     return reached
 
 
@@ -65,46 +64,10 @@ def _file(module: str, root: Path) -> Path | None:
     return next((file for file in (path / "__init__.py", path.with_suffix(".py")) if file.is_file()), None)
 
 
-def _imported(source: bytes) -> list[str]:
+@cache
+def imports_of(source: str) -> tuple[str, ...]:
     """What a module imports of our package; `from a import b` may mean the module a.b, so it counts as both."""
-    seal = hashlib.sha256(source).hexdigest()
-    if seal not in _imports():
-        names = dict.fromkeys(name for name in _names([ast.parse(source)]) if name.split(".")[0] == _PACKAGE)
-        _imports()[seal] = list(names)
-    return _imports()[seal]
-
-
-@cache
-def _imports() -> dict[str, list[str]]:
-    """What modules import, by the sha256 of their text."""
-    return dict(kept(_PART, _parser()) or {})
-
-
-def _keep_imports() -> None:
-    if len(_imports()) > len(kept(_PART, _parser()) or {}):
-        keep(_PART, _parser(), _imports() if len(_imports()) < _MOST_KEPT else {})
-
-
-@cache
-def _parser() -> str:
-    """A digest of what reads the imports."""
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-
-
-def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            # We import by the whole name (tests/architecture), so `module` is never relative.
-            module = node.module or ""
-            yield module
-            yield from (f"{module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.If) and _is_type_checking(node.test):
-            yield from _names(node.orelse)
-        else:
-            yield from _names(ast.iter_child_nodes(node))
-
-
-def _is_type_checking(test: ast.expr) -> bool:
-    return "TYPE_CHECKING" in (getattr(test, "id", None), getattr(test, "attr", None))
+    found: dict[str, None] = {}
+    for module, several, one, plain in _IMPORT.findall(_OF_TYPES.sub("", source)):
+        found |= dict.fromkeys([module or plain, *(f"{module}.{name}" for name in re.findall(r"\w+", several or one))])
+    return tuple(found)

@@ -29,8 +29,7 @@ def compare(
     if serving and basis is not None:
         raise UsageError("--basis cannot be combined with --serving, whose verdicts hold on effective and list cost.")
     settings = settings_of(config)
-    from pipelines.compare.serving import show_ways, ways_of
-    from pipelines.compare.tables import recommendation_of, rows_of, show
+    from pipelines.compare.tables import recommendation_of, rows_of, show, show_ways, ways_of
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.present.csv_text import print_rows

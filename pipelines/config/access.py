@@ -1,12 +1,11 @@
 """The `[access]` section and the policy file it names: who may see which teams."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, IPvAnyNetwork, ValidationError, model_validator
+from pydantic import AfterValidator, Field, IPvAnyNetwork, ValidationError
 
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import TOML_BYTES, ParseError, parse_toml
@@ -31,11 +30,9 @@ class Grants(Frozen):
     readers: dict[Text, Literal["all"] | tuple[Text, ...]]
     tokens: dict[Sha256, Text] = Field(default={})
 
-    @model_validator(mode="after")
-    def _tokens_are_of_readers(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if unknown := sorted({*self.tokens.values()} - {*self.readers}):
-            raise ValueError(f"a token belongs to {unknown[0]!r}, which is not in [readers]; add it there")
-        return self
+            yield f"a token belongs to {unknown[0]!r}, which is not in [readers]; add it there"
 
     def teams_of(self, reader: str) -> Teams:
         """The teams of a reader; KeyError for one that is not in [readers]."""

@@ -1,14 +1,14 @@
 """The `[decisions]` section: baselines, adjustments of savings, ports, workloads, offers, ways to serve, budgets."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError
 
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import ParseError, parse_toml
@@ -41,19 +41,17 @@ class Baseline(Frozen):
     paid_ratio: Positive | None = None
     sha256: str = ""
 
-    @model_validator(mode="after")
-    def _is_measured_or_asserted(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         hours = (self.hours_low_per_unit, self.hours_per_unit, self.hours_high_per_unit)
         known = [one for one in hours if one is not None]
         if self.run_ids and (known or self.paid_ratio is not None):
-            raise ValueError("the runs of run_ids measure hours and paid_ratio; remove the figures, or run_ids")
+            yield "the runs of run_ids measure hours and paid_ratio; remove the figures, or run_ids"
         if not self.run_ids and len(known) < len(hours):
-            raise ValueError("write run_ids, the GPU runs that measure the baseline")
+            yield "write run_ids, the GPU runs that measure the baseline"
         if known != sorted(known):
-            raise ValueError("hours_per_unit must lie between hours_low_per_unit and hours_high_per_unit")
+            yield "hours_per_unit must lie between hours_low_per_unit and hours_high_per_unit"
         if twice := repeated(self.run_ids):
-            raise ValueError(f"run_ids contain {twice} twice; remove one")
-        return self
+            yield f"run_ids contain {twice} twice; remove one"
 
 
 class BaselineFile(Frozen):
@@ -146,11 +144,9 @@ class Offer(Frozen):
     price_per_hour_usd: Positive | None = None
     block_hours: Annotated[int, Field(ge=1, le=24 * 366)] | None = None
 
-    @model_validator(mode="after")
-    def _only_blocks_have_hours(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if (self.purchase_option == "capacity_block") != (self.block_hours is not None):
-            raise ValueError("block_hours belongs to every offer of a capacity_block and to no other")
-        return self
+            yield "block_hours belongs to every offer of a capacity_block and to no other"
 
 
 class Serving(Frozen):
@@ -184,21 +180,17 @@ class Serving(Frozen):
         """Whether it is paid by the hour."""
         return self.instance_type is not None or self.usd_per_hour is not None
 
-    @model_validator(mode="after")
-    def _is_one_way(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         prices = (self.input_usd, self.cache_read_usd, self.cache_write_usd, self.output_usd)
         declared = [one for one in (*prices, self.usd_per_hour, self.tokens_per_second) if one is not None]
         if self.is_capacity and any(one is not None for one in prices):
-            raise ValueError("capacity has no price of tokens; remove instance_type and usd_per_hour, or the prices")
+            yield "capacity has no price of tokens; remove instance_type and usd_per_hour, or the prices"
         if not self.is_capacity and self.tokens_per_second is not None:
-            raise ValueError("tokens_per_second belongs to an instance_type or to usd_per_hour; add one")
+            yield "tokens_per_second belongs to an instance_type or to usd_per_hour; add one"
         if not self.is_capacity and self.input_usd is None and (declared or self.candidate_model is None):
-            raise ValueError(
-                "write instance_type, usd_per_hour, input_usd, or the candidate_model that the bill prices"
-            )
+            yield "write instance_type, usd_per_hour, input_usd, or the candidate_model that the bill prices"
         if declared and self.source is None:
-            raise ValueError("write the source of its figures, such as a benchmark or a price list with its date")
-        return self
+            yield "write the source of its figures, such as a benchmark or a price list with its date"
 
 
 class Maturity(Frozen):
@@ -216,11 +208,10 @@ class Budget(Months):
     currency: Currency = "USD"
     thresholds: tuple[Threshold, ...] = Field(default=(Decimal("0.5"), Decimal("0.8"), Decimal("1")), min_length=1)
 
-    @model_validator(mode="after")
-    def _thresholds_rise(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
         if list(self.thresholds) != sorted(set(self.thresholds)):
-            raise ValueError("thresholds must rise, each once, such as [0.5, 0.8, 1.0]")
-        return self
+            yield "thresholds must rise, each once, such as [0.5, 0.8, 1.0]"
 
 
 class Decisions(Frozen):

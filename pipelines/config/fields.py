@@ -1,6 +1,6 @@
 """Kinds of values in the configuration, and what several sections of it have in common."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Self
@@ -23,6 +23,16 @@ class Frozen(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def mistakes(self) -> Iterator[str]:
+        """What is wrong with keys that depend on each other, a sentence each without its period."""
+        yield from ()
+
+    @model_validator(mode="after")
+    def _has_no_mistake(self) -> Self:
+        if mistake := next(self.mistakes(), None):
+            raise ValueError(mistake)
+        return self
+
 
 class Months(Frozen):
     """A range of months (YYYY-MM), both included; a missing end is open."""
@@ -30,11 +40,9 @@ class Months(Frozen):
     first_month: Month | None = None
     last_month: Month | None = None
 
-    @model_validator(mode="after")
-    def _are_in_order(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if self.first_month and self.last_month and self.first_month > self.last_month:
-            raise ValueError(f"first_month {self.first_month} is after last_month {self.last_month}; swap them")
-        return self
+            yield f"first_month {self.first_month} is after last_month {self.last_month}; swap them"
 
     def reads(self, month: str) -> bool:
         """Whether a month (YYYY-MM) lies in the range."""

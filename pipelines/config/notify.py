@@ -1,12 +1,12 @@
 """The `[notify]` section: channels and topics. Webhook addresses and passwords come from the environment."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ipaddress import ip_address
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator
 
 from pipelines.base.resources import known_reports
 from pipelines.config.fields import Frozen, Text
@@ -112,11 +112,9 @@ class MailChannel(Frozen):
     username: Username | None = None
     password: Password = None
 
-    @model_validator(mode="after")
-    def _password_is_sealed(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if self.username and self.security == "none" and not is_loopback(self.host):
-            raise ValueError("a password is sent in the open with security 'none'; write 'starttls' or 'tls'")
-        return self
+            yield "a password is sent in the open with security 'none'; write 'starttls' or 'tls'"
 
 
 class Notify(Frozen):

@@ -22,11 +22,10 @@ from pipelines.config.access import Teams as ReaderTeams
 from pipelines.config.decisions import Decisions
 from pipelines.config.fields import Frozen, Text, repeated
 from pipelines.config.file import read_config
-from pipelines.config.machines import Machine
+from pipelines.config.listed import ListPrice, Machine
 from pipelines.config.mistakes import SOURCES, first_mistake, refuse_secrets
 from pipelines.config.notify import Notify
 from pipelines.config.policy import Policy, Privacy
-from pipelines.config.prices import ListPrice
 from pipelines.config.spark import Spark
 from pipelines.config.teams import Teams
 from pipelines.config.terms import Terms

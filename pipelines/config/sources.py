@@ -1,8 +1,9 @@
 """Where things are read from: the sections of trainledger.toml that name a source."""
 
-from typing import Annotated, Literal, Self, TypedDict
+from collections.abc import Iterator
+from typing import Annotated, Literal, TypedDict
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from pipelines.base.limits import UNPACK_RATIO
 from pipelines.config.fields import AccountId, Frozen, Month, Months
@@ -62,11 +63,10 @@ class BillingSource(S3Options, Months):
     # A file that unpacks to more than this many times its size is refused; bills unpack to 10 to 40 times.
     unpack_ratio: float = Field(default=UNPACK_RATIO, ge=1, allow_inf_nan=False)
 
-    @model_validator(mode="after")
-    def _has_manifests_or_files(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
         if self.export and self.files:
-            raise ValueError("`export` names one by its manifests, and `files` have none; remove one of the two")
-        return self
+            yield "`export` names one by its manifests, and `files` have none; remove one of the two"
 
 
 class RunSource(S3Options):
@@ -114,21 +114,18 @@ class ServingSource(S3Options, Months):
     # Of calls: the model of each profile or alias that stands in its place.
     models: dict[str, str] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _has_what_its_kind_needs(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
         if self.servers and self.kind not in ("vllm", "tgi", "neuron_monitor"):
-            raise ValueError("`servers` describes those of metrics; other kinds record them")
+            yield "`servers` describes those of metrics; other kinds record them"
         is_queried = self.location is None
         if is_queried and self.kind != "cloudwatch":
-            raise ValueError("`location` is missing; only kind 'cloudwatch' has an API to query")
+            yield "`location` is missing; only kind 'cloudwatch' has an API to query"
         if is_queried != (self.first_month is not None) or (self.regions and not is_queried):
-            raise ValueError(
-                "`first_month` and `regions` are for the API of kind 'cloudwatch', which has no `location`"
-            )
+            yield "`first_month` and `regions` are for the API of kind 'cloudwatch', which has no `location`"
         names = [server.server_id for server in self.servers]
         if len({*names}) < len(names):
-            raise ValueError("`servers` has a server_id twice; remove one")
-        return self
+            yield "`servers` has a server_id twice; remove one"
 
 
 class ReservationSource(S3Options):
@@ -139,11 +136,9 @@ class ReservationSource(S3Options):
     location: Location | None = None
     regions: tuple[str, ...] = ()
 
-    @model_validator(mode="after")
-    def _has_location_or_api(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if (self.kind == "file") != (self.location is not None):
-            raise ValueError("kind 'file' needs a location, and kind 'aws' has none")
-        return self
+            yield "kind 'file' needs a location, and kind 'aws' has none"
 
     @property
     def queried_regions(self) -> tuple[str | None, ...]:
@@ -162,11 +157,10 @@ class InvoiceSource(ReservationSource, Months):
 
     accounts: tuple[AccountId, ...] = ()
 
-    @model_validator(mode="after")
-    def _names_what_to_query(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
         if self.kind == "aws" and not (self.accounts and self.first_month):
-            raise ValueError("kind 'aws' needs `accounts` and the `first_month` of the invoices to query")
-        return self
+            yield "kind 'aws' needs `accounts` and the `first_month` of the invoices to query"
 
 
 class CapacityOfferSource(ReservationSource):
@@ -179,11 +173,10 @@ class CapacityOfferSource(ReservationSource):
     instance_count: int = Field(default=1, ge=1, le=1000)
     block_hours: int = Field(default=24, ge=24, le=24 * 182, multiple_of=24)
 
-    @model_validator(mode="after")
-    def _names_what_to_query(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
         if (self.kind == "aws") != bool(self.instance_types):
-            raise ValueError("kind 'aws' needs the `instance_types` to query, and kind 'file' has none")
-        return self
+            yield "kind 'aws' needs the `instance_types` to query, and kind 'file' has none"
 
 
 class CommitmentSource(ReservationSource):

@@ -1,11 +1,11 @@
 """`[warehouse.spark]`: which Spark runs the models."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from pipelines.config.fields import Frozen, Text
 from pipelines.config.file import has_variable
@@ -30,12 +30,10 @@ class Spark(Frozen):
         """A name without quotes is a table of tables in TOML; Spark takes all values as text."""
         return flat(conf) if isinstance(conf, Mapping) else conf
 
-    @model_validator(mode="after")
-    def _can_be_set(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if self.is_joined and (self.memory or self.jars):
             key = "memory" if self.memory else "jars"
-            raise ValueError(f"{key} of a Spark that runs already is set where it is started; remove it")
-        return self
+            yield f"{key} of a Spark that runs already is set where it is started; remove it"
 
     @property
     def address(self) -> str:

@@ -3,10 +3,11 @@
 AWS documents none of them in the export, so every rule is a key with the default defined here.
 """
 
+from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipelines.config.fields import AccountId, Amount, Currency, Frozen, Month, Months, Text, repeated
 
@@ -20,11 +21,9 @@ class Term(Frozen):
     eligible_services: tuple[Text, ...] = ()
     excluded_services: tuple[Text, ...] = ()
 
-    @model_validator(mode="after")
-    def _has_one_list_of_services(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         if self.eligible_services and self.excluded_services:
-            raise ValueError("name eligible_services or excluded_services, not both")
-        return self
+            yield "name eligible_services or excluded_services, not both"
 
 
 class Period(Months):
@@ -57,12 +56,11 @@ class Agreement(Term):
     shortfall: Literal["paid", "carried", "none"] = "paid"
     periods: Annotated[tuple[Period, ...], Field(min_length=1)]
 
-    @model_validator(mode="after")
-    def _periods_follow_each_other(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
         for before, after in zip(self.periods, self.periods[1:], strict=False):
             if after.first_month <= before.last_month:
-                raise ValueError(f"the period from {after.first_month} begins before {before.last_month} has ended")
-        return self
+                yield f"the period from {after.first_month} begins before {before.last_month} has ended"
 
 
 class CreditPool(Term):
@@ -73,11 +71,10 @@ class CreditPool(Term):
     issued_on: date
     expires_on: date | None = None
 
-    @model_validator(mode="after")
-    def _expires_after_it_is_issued(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
         if self.expires_on and self.expires_on <= self.issued_on:
-            raise ValueError(f"expires_on {self.expires_on} is not after issued_on {self.issued_on}")
-        return self
+            yield f"expires_on {self.expires_on} is not after issued_on {self.issued_on}"
 
 
 class Rates(Frozen):
@@ -101,8 +98,7 @@ class Terms(Frozen):
     credits: tuple[CreditPool, ...] = ()
     rates: tuple[Rates, ...] = ()
 
-    @model_validator(mode="after")
-    def _entries_are_unique(self) -> Self:
+    def mistakes(self) -> Iterator[str]:
         rates = [
             ", ".join(filter(None, (one.commitment_kind, one.purchase_term, one.payment_option, one.region, key)))
             for one in self.rates
@@ -111,5 +107,4 @@ class Terms(Frozen):
         names = {"agreements": [one.name for one in self.agreements], "credits": [one.name for one in self.credits]}
         for kind, found in (names | {"rates": rates}).items():
             if twice := repeated(found):
-                raise ValueError(f"[[terms.{kind}]] contain {twice} twice; remove one")
-        return self
+                yield f"[[terms.{kind}]] contain {twice} twice; remove one"

@@ -8,13 +8,12 @@ from pipelines.base.errors import UsageError
 from pipelines.dashboard import query as parameters
 from pipelines.dashboard.query import NotFoundError, WithheldError
 from pipelines.dashboard.reader import Volume
-from pipelines.explain.lines import behind
+from pipelines.explain.lines import behind, question_of
 from pipelines.explain.names import look_up
-from pipelines.explain.query import Question, chosen, for_day, for_invoice, for_month, for_run
 from pipelines.explain.tables import agreed, parts
 
 _KINDS = ("run", "day", "month", "invoice", "name")
-_OPTIONS = ("bucket", "account", "payer", "category", "service", "family", "currency")
+_OPTIONS = ("bucket", "account", "payer", "category", "service", "family", "currency", "month")
 # Rows of each level; the others are summed in one.
 _ROWS = 50
 # One reader at a time: reading the bill takes seconds and much memory.
@@ -26,8 +25,7 @@ def explain_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
     kind = parameters.choice(request, "kind", _KINDS)
     word = parameters.exact(request, "word")
     options = {name: parameters.exact(request, name) for name in _OPTIONS}
-    month = parameters.exact(request, "month")
-    about = {"kind": kind, "word": word, "options": {**options, "month": month}, "named": None, "parts": []}
+    about = {"kind": kind, "word": word, "options": options, "named": None, "parts": []}
     if not kind:
         return about
     if volume.teams is not None and kind != "name":
@@ -36,28 +34,19 @@ def explain_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
         raise UsageError(f"Enter the {kind} to explain in the field below.")
     if kind == "name":
         return {**about, "named": _found(lambda: look_up(word))}
-    key = ("explain", kind, word, month, *options.values())
-    parts, agreement, difference = volume.keep(key, lambda: _explained(volume, kind, word, month, options))
+    key = ("explain", kind, word, *options.values())
+    parts, agreement, difference = volume.keep(key, lambda: _explained(volume, kind, word, options))
     return {**about, "parts": parts, "agreement": agreement, "difference": difference}
 
 
-def _explained(volume: Volume, kind: str, word: str, month: str, options: Mapping[str, str]) -> tuple[Any, str, str]:
+def _explained(volume: Volume, kind: str, word: str, options: Mapping[str, str]) -> tuple[Any, str, str]:
     filters = {name: value or None for name, value in options.items()}
-    question = _found(lambda: _question(volume, kind, word, month, filters))
+    # An invoice that is not closed yet has no id.
+    about = None if kind == "invoice" and not word and options["month"] else word
+    with volume.turn:
+        question = _found(lambda: question_of(volume.engine, kind, about, filters))
     with _TURN, behind(volume.warehouse, volume.published, question) as explanation:
         return list(parts(explanation, _ROWS)), agreed(explanation), explanation.difference()
-
-
-def _question(volume: Volume, kind: str, word: str, month: str, options: Mapping[str, str | None]) -> Question:
-    with volume.turn:
-        if kind == "run":
-            return for_run(volume.engine, word)
-        if kind == "invoice":
-            # An invoice that is not closed yet has no id.
-            invoice = None if word == "" and month else word
-            return for_invoice(volume.engine, invoice, month or None, options["payer"], options["currency"])
-        ask = for_day if kind == "day" else for_month
-        return ask(volume.engine, word, chosen(**options))
 
 
 def _found(look: Any) -> Any:

@@ -21,7 +21,7 @@ from pipelines.exports.dictionary import lineage_layers, mart_pages
 from pipelines.models.marts import readable
 from pipelines.models.warehouse import published_of
 from pipelines.models.warnings import check_counts, failed_checks
-from pipelines.present import app_charts, charts
+from pipelines.present.charts import CHARTS
 from pipelines.present.csv_text import csv_text
 from pipelines.present.render import facts_of, templates
 
@@ -58,14 +58,12 @@ def csv_rows(reader: Reader, request: Request, teams: Teams = None) -> tuple[str
     name = parameters.choice(request, "from", KNOWN, "overview")
     _refuse_withheld(name, teams)
     context = KNOWN[name](volume, request)
-    rows = parameters.choice(request, "list", [key for key, value in context.items() if _is_rows(value)])
+    lists = {key: value for key, value in context.items() if isinstance(value, list)}
+    tables = [key for key, value in lists.items() if all(isinstance(row, dict) for row in value)]
+    rows = parameters.choice(request, "list", tables)
     frame = pl.DataFrame(context[rows] if rows else [], infer_schema_length=None)
     file = "-".join(filter(None, [name, rows, context.get("month")]))
     return f"{file}.csv", csv_text(frame.select(pl.exclude(pl.List, pl.Struct)))
-
-
-def _is_rows(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
 
 
 def mistake(reader: Reader, sentence: str, code: int, request: Request, teams: Teams = None) -> str:
@@ -92,13 +90,12 @@ def _page(name: str, links: Links, teams: Teams, **context: Any) -> str:
 
 @cache
 def _templates() -> jinja2.Environment:
-    return templates("app", command=command, draw=_drawn, timeline_chart=app_charts.timeline_chart)
+    return templates("app", command=command, draw=_drawn)
 
 
 def _drawn(volume: Volume, kind: str, *rows: Any) -> Any:
     """A chart, drawn once for the same rows of one publication."""
-    drawing = charts.CHARTS.get(kind) or getattr(app_charts, kind)
-    return volume.keep((kind, repr(rows)), lambda: drawing(*rows))
+    return volume.keep((kind, repr(rows)), lambda: CHARTS[kind](*rows))
 
 
 def _checked(volume: Volume) -> Context:

@@ -6,6 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import polars as pl
+
 from pipelines.base.console import counted
 from pipelines.config.sources import BillingSource
 from pipelines.doctor.finding import Finding, Subject, until_stopped
@@ -51,7 +53,9 @@ class BillExam:
             yield from self._content(deliveries[-1], Path(scratch))
 
     def _months(self, months: list[str]) -> Finding:
-        gaps = [month for month in _between(months[0], months[-1]) if month not in months]
+        first, last = (date.fromisoformat(f"{month}-01") for month in (months[0], months[-1]))
+        every = pl.date_range(first, last, "1mo", eager=True).dt.strftime("%Y-%m")
+        gaps = [month for month in every if month not in months]
         span = months[0] if len(months) == 1 else f"{months[0]} to {months[-1]}"
         if gaps:
             fix = "AWS does not deliver past months by itself; ask AWS support for them"
@@ -134,7 +138,8 @@ class BillExam:
         hours = int(age.total_seconds() // 3600)
         ago = counted(hours, "hour") if hours < 48 else f"{age.days} days"
         found = f"{newest:%Y-%m-%d %H:%M} UTC, {ago} ago"
-        lacking = min(_next_month(date.fromisoformat(f"{month}-01")), self._now.date()) - newest.date()
+        following = (date.fromisoformat(f"{month}-01") + timedelta(days=31)).replace(day=1)
+        lacking = min(following, self._now.date()) - newest.date()
         if age <= _LATE:
             yield subject.ok("newest usage", f"{found}.")
         elif lacking > _LATE:
@@ -164,15 +169,3 @@ def sample(newest: Delivery, source: BillingSource, scratch: Path) -> RawDeliver
         return None
     one = replace(newest, objects=(max(fitting, key=lambda item: item.size),), missing=())
     return ingest(one, source, scratch)
-
-
-def _between(first: str, last: str) -> list[str]:
-    day, months = date.fromisoformat(f"{first}-01"), []
-    while f"{day:%Y-%m}" <= last:
-        months.append(f"{day:%Y-%m}")
-        day = _next_month(day)
-    return months
-
-
-def _next_month(first: date) -> date:
-    return (first + timedelta(days=31)).replace(day=1)

@@ -40,7 +40,8 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
     for source in settings.billing:
         bill = BillExam(source, tags, Path(raw_root), now)
         yield from bill.findings()
-        why = _why_not_queried(source)
+        why = "because endpoint_url points to another store than AWS" if source.endpoint_url else ""
+        why = why if is_s3(source.location) else "because the bill is a folder"
         if ask_aws or not why:
             yield from examine_account(source, tags, bill.kind)
         else:
@@ -67,13 +68,6 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
     yield from examine_warehouse(warehouse, now)
     if settings.privacy.pseudonyms:
         yield from examine_privacy(work_folder(warehouse.location, warehouse.endpoint_url))
-
-
-def _why_not_queried(source: sources.BillingSource) -> str:
-    """Why AWS is not queried about a bill by default; empty where it is."""
-    if not is_s3(source.location):
-        return "because the bill is a folder"
-    return "because endpoint_url points to another store than AWS" if source.endpoint_url else ""
 
 
 @until_stopped

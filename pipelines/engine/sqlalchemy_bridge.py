@@ -7,7 +7,6 @@ computed inside DuckDB and only its answer travels. To be dropped when Great Exp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -24,49 +23,10 @@ from pipelines.engine.duckdb import DuckDBEngine
 def database_of(engine: DuckDBEngine) -> Engine:
     """The views of an engine as a database; nothing is written through it, and the engine closes its connection."""
     dialect = _Dialect(dbapi=duckdb)  # type: ignore[arg-type]
-    lent: Any = _Connection(engine)
+    # Each statement gets a cursor of its own: Great Expectations closes a connection before it reads the result, and
+    # DuckDB 2 refuses further work on a connection whose result is unread.
+    lent: Any = engine.connection
     return Engine(StaticPool(lambda: lent, dialect=dialect), dialect, URL.create("duckdb"))
-
-
-class _Connection:
-    def __init__(self, engine: DuckDBEngine):
-        self._engine = engine
-
-    def cursor(self) -> _Cursor:
-        return _Cursor(self._engine)
-
-
-class _Cursor:
-    """A result, fetched when it is executed; every query must bound its rows.
-
-    Great Expectations closes a connection before it reads the result, and DuckDB 2 refuses further work on a
-    connection whose result is unread.
-    """
-
-    arraysize = 1
-
-    def __init__(self, engine: DuckDBEngine):
-        self._engine = engine
-        self._rows: list[tuple[Any, ...]] = []
-        self.description: list[tuple[Any, ...]] = []
-        self.rowcount = -1
-
-    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        result = self._engine.connection.execute(sql, list(parameters))
-        self.description, self._rows = list(result.description or []), result.fetchall()
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        return self._rows.pop(0) if self._rows else None
-
-    def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
-        taken, self._rows = self._rows[:size], self._rows[size:]
-        return taken
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        return self.fetchmany(len(self._rows))
-
-    def close(self) -> None:
-        self._rows = []
 
 
 class _Named(UserDefinedType[Any]):

@@ -9,9 +9,8 @@ from typing import Any
 from pipelines.base.console import Console
 from pipelines.base.errors import SourceError
 from pipelines.config.decisions import Decisions
-from pipelines.config.machines import Machine
+from pipelines.config.listed import ListPrice, Machine
 from pipelines.config.policy import Policy
-from pipelines.config.prices import ListPrice
 from pipelines.config.settings import Settings
 from pipelines.config.settings import Warehouse as WarehouseSettings
 from pipelines.config.teams import Teams

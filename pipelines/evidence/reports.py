@@ -9,8 +9,8 @@ from pipelines.base.resources import known_reports
 from pipelines.engine import Engine
 from pipelines.evidence.archive import Pack
 from pipelines.evidence.compare import Difference
-from pipelines.present.page import report_page
 from pipelines.present.pdf import paper
+from pipelines.present.render import report_page
 from pipelines.warehouse.publication import Publication
 
 REPORTS = "reports"
@@ -76,12 +76,8 @@ def _first_other(packed: str, page: str) -> tuple[str, str, str]:
         return "", f"{len(ours)} lines", f"{len(theirs)} lines"
     number, a, b = found
     # A line may be long, and differ in what it does not show.
-    if (texts := [_shown_text(line) for line in (a, b)])[0] == texts[1]:
+    if (texts := [" ".join(_TAG.sub(" ", line).split()) for line in (a, b)])[0] == texts[1]:
         texts = [a, b]
     same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False))))
     start = max(0, same - 40) if same > 80 else 0
     return f"line {number}", texts[0][start : start + 120], texts[1][start : start + 120]
-
-
-def _shown_text(line: str) -> str:
-    return " ".join(_TAG.sub(" ", line).split())

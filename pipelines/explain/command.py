@@ -2,9 +2,11 @@
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -33,100 +35,60 @@ app = typer.Typer(
 Lines = Annotated[
     int, typer.Option("--lines", min=0, max=1_000_000, help="Rows of each level; the others are summed in one.")
 ]
-Currency = Annotated[str | None, typer.Option("--currency", help="Currency, where the bill has several.")]
-Bucket = Annotated[str | None, typer.Option("--bucket", help="run, serving, idle, capacity_unused, shared …")]
-Account = Annotated[str | None, typer.Option("--account", help="Account that used the service.")]
-Payer = Annotated[str | None, typer.Option("--payer", help="Account that pays the bill.")]
-Category = Annotated[str | None, typer.Option("--category", help="Charge category: Usage, Tax, Credit …")]
-Service = Annotated[str | None, typer.Option("--service", help="Product code, such as AmazonEC2.")]
-Family = Annotated[str | None, typer.Option("--family", help="Accelerator family: gpu, trainium, none …")]
+_OPTIONS = {
+    "month": "Billing month, as 2026-07. Default: all.",
+    "bucket": "run, serving, idle, capacity_unused, shared …",
+    "account": "Account that used the service.",
+    "payer": "Account that pays the bill.",
+    "category": "Charge category: Usage, Tax, Credit …",
+    "service": "Product code, such as AmazonEC2.",
+    "family": "Accelerator family: gpu, trainium, none …",
+    "currency": "Currency, where the bill has several.",
+}
+_LEDGER = ("bucket", "account", "payer", "category", "service", "family", "currency")
 
 
-@app.command()
-def run(
-    run_id: str,
-    currency: Currency = None,
-    config: Config = None,
-    lines: Lines = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
+def _command(
+    kind: str,
+    summary: str,
+    names: Sequence[str],
+    about: str | None = None,
+    word: str = "",
+    default: Any = Parameter.empty,
 ) -> None:
-    """The cost of a run, by day and resource, down to its bill lines."""
-    _explain(config, lambda questions, marts: questions.for_run(marts, run_id, currency), lines, as_json, as_csv)
+    """The command of a kind of question: the word it is about, its options, and those of all that show lines."""
+
+    @app.command(kind, help=summary)
+    def command(config: Config = None, lines: Lines = 20, as_json: Json = False, as_csv: Csv = False, **asked: str):
+        _explain(config, kind, asked.pop(word or kind), asked, lines, as_json, as_csv)
+
+    argument = Annotated[str, typer.Argument(metavar=word or kind, help=about or None)]
+    own = [Parameter(word or kind, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=argument)]
+    for name in names:
+        option = Annotated[str | None, typer.Option(f"--{name}", help=_OPTIONS[name])]
+        own.append(Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=option))
+    *shared, _ = signature(command).parameters.values()
+    shared = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in shared]
+    command.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]
 
 
-def _of_the_ledger(span: str, argument: str, summary: str) -> None:
-    """The command of a span of the ledger, a day or a month; each takes the same options."""
-    when_argument = typer.Argument(metavar=span, help=argument)
-
-    @app.command(span, help=summary)
-    def command(
-        when: str = when_argument,
-        bucket: Bucket = None,
-        account: Account = None,
-        payer: Payer = None,
-        category: Category = None,
-        service: Service = None,
-        family: Family = None,
-        currency: Currency = None,
-        config: Config = None,
-        lines: Lines = 20,
-        as_json: Json = False,
-        as_csv: Csv = False,
-    ) -> None:
-        def ask(questions, marts):  # type: ignore[no-untyped-def]
-            options = questions.chosen(
-                bucket=bucket, account=account, payer=payer, category=category, service=service, family=family,
-                currency=currency,
-            )  # fmt: skip
-            return (questions.for_day if span == "day" else questions.for_month)(marts, when, options)
-
-        _explain(config, ask, lines, as_json, as_csv)
-
-
-_of_the_ledger("day", "A day of use, as 2026-07-03.", "A day of the ledger, down to its bill lines.")
-_of_the_ledger("month", "A billing month, as 2026-07.", "A month of the ledger by day, down to its bill lines.")
-
-
-@app.command()
-def invoice(
-    invoice_id: Annotated[str | None, typer.Argument(help="An invoice. Default: every invoice of the month.")] = None,
-    month: Annotated[str | None, typer.Option("--month", help="Billing month, as 2026-07.")] = None,
-    payer: Payer = None,
-    currency: Currency = None,
-    config: Config = None,
-    lines: Lines = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
-) -> None:
-    """An invoice compared with the ledger, down to its bill lines."""
-    _explain(
-        config,
-        lambda questions, marts: questions.for_invoice(marts, invoice_id, month, payer, currency),
-        lines,
-        as_json,
-        as_csv,
-    )
-
-
-@app.command()
-def model(
-    model: Annotated[str, typer.Argument(help="A served model, as mart_inference_cost_daily names it.")],
-    month: Annotated[str | None, typer.Option("--month", help="Billing month, as 2026-07. Default: all.")] = None,
-    currency: Currency = None,
-    config: Config = None,
-    lines: Lines = 20,
-    as_json: Json = False,
-    as_csv: Csv = False,
-) -> None:
-    """The cost of serving a model, by server and usage type, down to its bill lines."""
-
-    def ask(questions, marts):  # type: ignore[no-untyped-def]
-        from pipelines.explain.serving import for_model
-
-        return for_model(marts, model, month, currency)
-
-    _explain(config, ask, lines, as_json, as_csv)
+_command("run", "The cost of a run, by day and resource, down to its bill lines.", ["currency"], word="run_id")
+_command("day", "A day of the ledger, down to its bill lines.", _LEDGER, "A day of use, as 2026-07-03.")
+_command("month", "A month of the ledger by day, down to its bill lines.", _LEDGER, "A billing month, as 2026-07.")
+_command(
+    "invoice",
+    "An invoice compared with the ledger, down to its bill lines.",
+    ["month", "payer", "currency"],
+    "An invoice. Default: every invoice of the month.",
+    word="invoice_id",
+    default=None,
+)
+_command(
+    "model",
+    "The cost of serving a model, by server and usage type, down to its bill lines.",
+    ["month", "currency"],
+    "A served model, as mart_inference_cost_daily names it.",
+)
 
 
 @app.command(hidden=True)
@@ -152,13 +114,14 @@ def name(
         show_name(found, Console())
 
 
-def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) -> None:  # type: ignore[no-untyped-def]
-    """Show what `ask` selects and the bill lines behind it; `ask` takes the module of questions and the marts."""
+def _explain(
+    config: Path | None, kind: str, word: str, options: Mapping[str, str], lines: int, as_json: bool, as_csv: bool
+) -> None:
+    """Show the rows that a question selects and the bill lines behind them."""
     form = form_of(as_json, as_csv)
     settings = settings_of(config)
-    from pipelines.explain import query as questions
     from pipelines.explain.lines import as_json as json_of
-    from pipelines.explain.lines import behind
+    from pipelines.explain.lines import behind, question_of
     from pipelines.explain.tables import agreed, parts
     from pipelines.explain.terminal import show
     from pipelines.models.marts import open_marts
@@ -173,7 +136,7 @@ def _explain(config: Path | None, ask, lines: int, as_json: bool, as_csv: bool) 
         )
     published = published_of(warehouse)
     with open_marts(warehouse, published) as marts:
-        question = ask(questions, marts)
+        question = question_of(marts, kind, word, options)
     with behind(warehouse, published, question) as explanation:
         if form == "json":
             sys.stdout.write(json_of(explanation))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,15 +18,29 @@ from pipelines.base.paths import below
 from pipelines.base.sql import quoted
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.explain.query import BASES, RECONCILIATION, SUMS, Level, Question, refuse_to_add, unknown, values
-from pipelines.explain.serving import HOURS, TOKENS, ServedModel, beyond_idle, view_stored, write_stored
+from pipelines.explain.query import (
+    BASES,
+    LEDGER,
+    LINES,
+    RECONCILIATION,
+    SUMS,
+    Level,
+    Question,
+    chosen,
+    for_day,
+    for_invoice,
+    for_month,
+    for_run,
+    refuse_to_add,
+    unknown,
+    values,
+)
+from pipelines.explain.serving import for_model
 from pipelines.models.build import Builder
 from pipelines.models.revision import code_revision
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
 
-LINES = "fct_ledger_line"
-LEDGER = "fct_ledger"
 INVOICED = "stg_aws__invoice_total"
 _KEY = "source_name, source_file, source_row, hour_no, piece_no"
 # A line that is shared or spans hours is split into pieces.
@@ -34,6 +48,18 @@ _COUNTS = """
     count(distinct case when source_row is not null then (source_name, delivery_id, source_file, source_row) end)
         as line_count, count(*) as piece_count
 """
+
+
+def question_of(marts: Engine, kind: str, word: Any, options: Mapping[str, str | None]) -> Question:
+    """The question of a command or a page: its kind, the word it is about, and its options; UsageError as it has."""
+    month, currency = options.get("month"), options.get("currency")
+    if kind == "run":
+        return for_run(marts, word, currency)
+    if kind == "invoice":
+        return for_invoice(marts, word, month, options.get("payer"), currency)
+    if kind == "model":
+        return for_model(marts, word, month, currency)
+    return (for_day if kind == "day" else for_month)(marts, word, chosen(**options))
 
 
 @contextmanager
@@ -44,37 +70,36 @@ def behind(warehouse: Warehouse, publication: Publication, question: Question) -
     publication is no longer stored.
     """
     builder = Builder(warehouse.as_published(publication))
-    is_served = isinstance(question, ServedModel)
-    reads = (HOURS, TOKENS) if is_served else ()
-    condition = question.line_condition if is_served else question.condition
+    condition, of_lines = question.condition, question.line_condition or question.condition
     with TemporaryDirectory(prefix="trainledger-") as folder, DuckDBEngine() as engine:
-        with builder.open([LEDGER, *reads]) as tables:
-            if not is_served and question.currency:
+        place = Path(folder)
+        with builder.open([LEDGER, *question.reads]) as tables:
+            if question.currency:
                 known = values(tables, LEDGER, "billing_currency", condition)
                 if question.currency not in known:
                     raise unknown("currency of these lines", question.currency, known, "the currencies")
-                condition += f" and billing_currency = {quoted(question.currency)}"
-            of_ledger = f"from {LEDGER} where {question.condition if is_served else condition}"
-            tables.write(f"select * {of_ledger}", Path(folder) / "ledger.parquet")
+                condition = of_lines = f"{condition} and billing_currency = {quoted(question.currency)}"
+            of_ledger = f"from {LEDGER} where {condition}"
             placed = tables.query(f"select distinct billing_period, billing_currency {of_ledger}")
             refuse_to_add(placed["billing_currency"])
             months = sorted(set(placed["billing_period"]))
-            if is_served:
-                write_stored(tables, question, LEDGER, Path(folder))
+            kept = {"ledger_row": f"select * {of_ledger}", **question.stored}
+            for name, select in kept.items():
+                tables.write(select, place / f"{name}.parquet")
         deliveries = publication.inputs["deliveries"]
-        wanted = [LINES, INVOICED] if question.mart == RECONCILIATION else [LINES]
+        wanted = {LINES: "line"} | ({INVOICED: INVOICED} if question.mart == RECONCILIATION else {})
         # Without any line the newest month still provides the columns.
         for month in months or [max(delivery["billing_period"] for delivery in deliveries)]:
-            with builder.open([*wanted, *reads], month) as tables:
+            with builder.open([*wanted, *question.reads], month) as tables:
                 for name in wanted:
-                    select = f"select * from {name} where {condition}"
-                    tables.write(select, below(Path(folder), f"{name}.{month}.parquet"))
-        engine.view("ledger_row" if is_served else LEDGER, [Path(folder) / "ledger.parquet"])
-        for name in wanted:
-            files = sorted(Path(folder).glob(f"{name}.*"))
-            engine.view("line" if is_served else name, files)
-        if is_served:
-            view_stored(engine, LEDGER, LINES, Path(folder))
+                    select = f"select * from {name} where {of_lines}"
+                    tables.write(select, below(place, f"{name}.{month}.parquet"))
+        for name in kept:
+            engine.view(name, [place / f"{name}.parquet"])
+        for name, view in wanted.items():
+            engine.view(view, sorted(place.glob(f"{name}.*")))
+        for name, select in (question.views or {LINES: "from line", LEDGER: "from ledger_row"}).items():
+            engine.view_sql(name, select)
         used = [delivery for delivery in deliveries if delivery["billing_period"] in months]
         yield Explanation(question, publication, used, engine)
 
@@ -155,11 +180,10 @@ class Explanation:
 
     def _unlike_mart(self) -> Iterator[str]:
         mart, total = self.question.rows, self.total()
-        if isinstance(self.question, ServedModel):
-            for name, figure, parts in self.question.apart:
-                yield from _unlike(name, figure, parts, "its server-hours and Bedrock lines sum")
-            for name, bears, has in beyond_idle(self._engine):
-                yield from _unlike(name, bears, has, "all idle time that nothing held comes")
+        for name, figure, parts in self.question.apart:
+            yield from _unlike(name, figure, parts, "its server-hours and Bedrock lines sum")
+        for name, bears, has in self._engine.query(self.question.beyond).rows() if self.question.beyond else ():
+            yield from _unlike(name, bears, has, "all idle time that nothing held comes")
         for basis, column in self.question.sums.items():
             yield from _unlike(f"{self.question.mart}.{column}", known_sum(mart[column]), total[basis])
         if self.question.mart == RECONCILIATION:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
@@ -14,6 +14,7 @@ from pipelines.base.errors import UsageError, shown
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import quoted
 
+LINES, LEDGER = "fct_ledger_line", "fct_ledger"
 LEDGER_DAY = "mart_cost_ledger_daily"
 RECONCILIATION = "mart_invoice_reconciliation_monthly"
 RUN_COST = "mart_run_cost"
@@ -65,6 +66,18 @@ class Question:
     compared: str = "the daily ledger"
     # Of the lines for which the condition holds, only those in this currency.
     currency: str | None = None
+    # The condition of the lines, where the ledger's is another.
+    line_condition: str = ""
+    # Other tables that its conditions and the following SELECTs read.
+    reads: tuple[str, ...] = ()
+    # What is kept of them next to the lines, by name: SELECTs before the lines are read.
+    stored: Mapping[str, str] = field(default_factory=dict)
+    # Its views in their order, over what is kept, the ledger's rows as `ledger_row` and the lines as `line`.
+    views: Mapping[str, str] = field(default_factory=dict)
+    # Each figure of the mart that its drill-downs do not sum to: name, figure, sum.
+    apart: tuple[tuple[str, Decimal | None, Decimal | None], ...] = ()
+    # A SELECT of what is larger than what it may be a share of: name, share and whole in USD.
+    beyond: str = ""
 
 
 def for_run(engine: Engine, run_id: str, currency: str | None = None) -> Question:

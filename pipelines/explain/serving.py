@@ -3,13 +3,22 @@
 Idle time in which nothing held a machine is no single line's: what a server bears of it is a row of its own.
 """
 
-from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 
 from pipelines.base.sql import quoted
 from pipelines.engine import Engine
-from pipelines.explain.query import BASES, SUMS, Level, Question, month_date, refuse_to_add, unknown, values
+from pipelines.explain.query import (
+    BASES,
+    LEDGER,
+    LINES,
+    SUMS,
+    Level,
+    Question,
+    month_date,
+    refuse_to_add,
+    unknown,
+    values,
+)
 
 SERVED = "mart_inference_cost_daily"
 HOURS = "detail_serving_capacity_hourly"
@@ -18,21 +27,7 @@ _TOKENS_ON_THE_BILL = "bucket = 'serving' and server_id is null and charge_categ
 _BASES = ", ".join(BASES)
 
 
-@dataclass(frozen=True)
-class ServedModel(Question):
-    """The cost of a model. `condition` selects rows of the ledger, which does not have the model of Bedrock tokens;
-    `line_condition` selects bill lines, `chosen` rows of the mart and its drill-downs, `period` a month and a currency.
-
-    `apart` has each figure of the mart that the drill-downs do not sum to: name, figure, sum.
-    """
-
-    line_condition: str = ""
-    chosen: str = ""
-    period: str = ""
-    apart: tuple[tuple[str, Decimal | None, Decimal | None], ...] = ()
-
-
-def for_model(engine: Engine, model: str, month: str | None, currency: str | None) -> ServedModel:
+def for_model(engine: Engine, model: str, month: str | None, currency: str | None) -> Question:
     """What serving a model cost, of all months or one. UsageError, with similar names, for an unknown model."""
     models = values(engine, SERVED, "model", "model is not null")
     if model not in models:
@@ -59,7 +54,7 @@ def for_model(engine: Engine, model: str, month: str | None, currency: str | Non
     hour = "cast(date_trunc('hour', coalesce(hour_started_at, cast(usage_date as timestamp))) as timestamp)"
     hours = f"select server_id, hour_started_at from {HOURS} where {chosen} and billed_cost_usd is not null"
     served = f"(server_id, {hour}) in ({hours})"
-    return ServedModel(
+    return Question(
         title=f"Model {model}" + (f", {month}" if month else ""),
         mart=SERVED,
         rows=rows,
@@ -72,9 +67,12 @@ def for_model(engine: Engine, model: str, month: str | None, currency: str | Non
         ),
         sums={basis: basis for basis in BASES},
         compared="the daily ledger, the server-hours, the use of Bedrock",
-        chosen=chosen,
-        period=period,
+        reads=(HOURS, TOKENS),
+        stored=_stored(chosen, period),
+        views=_VIEWS,
         apart=_unlike_details(engine, chosen),
+        beyond="select 'the shared idle time of ' || server_id, effective_cost_usd, most_cost_usd from shared_idle "
+        "where abs(effective_cost_usd) > most_cost_usd order by server_id",
     )
 
 
@@ -103,35 +101,28 @@ def _unlike_details(engine: Engine, chosen: str) -> tuple[tuple[str, Decimal | N
     )
 
 
-def write_stored(tables: Engine, question: ServedModel, ledger: str, folder: Path) -> None:
+def _stored(chosen: str, period: str) -> dict[str, str]:
     """The server-hours and the Bedrock use that the lines of a model must sum to, and the idle time that its servers
-    share, as files."""
-    servers = f"select server_id from {HOURS} where {question.chosen}"
-    held = f"select distinct server_id, resource_id from {ledger} where {question.period} and server_id in ({servers})"
-    unheld = (
-        f"select resource_id, effective_cost_usd from {ledger} where {question.period} and bucket = 'idle' "
-        f"and server_id is null and resource_id in (select resource_id from ({held}) as held)"
-    )
-    hours = f"select * from {HOURS} where {question.chosen} and billed_cost_usd is not null"
-    tokens = f"select * from {TOKENS} where {question.chosen} and bucket = 'serving'"
-    for name, select in {"held": held, "unheld": unheld, "server_hour": hours, "token": tokens}.items():
-        tables.write(select, folder / f"{name}.parquet")
+    share; `chosen` selects rows of the drill-downs, `period` a month and a currency."""
+    servers = f"select server_id from {HOURS} where {chosen}"
+    held = f"select distinct server_id, resource_id from {LEDGER} where {period} and server_id in ({servers})"
+    return {
+        "held": held,
+        "unheld": f"select resource_id, effective_cost_usd from {LEDGER} where {period} and bucket = 'idle' "
+        f"and server_id is null and resource_id in (select resource_id from ({held}) as held)",
+        "server_hour": f"select * from {HOURS} where {chosen} and billed_cost_usd is not null",
+        "token": f"select * from {TOKENS} where {chosen} and bucket = 'serving'",
+    }
 
 
-def view_stored(engine: Engine, ledger: str, lines: str, folder: Path) -> None:
-    """View the files of `write_stored`, and the views `ledger_row` and `line`, as ledger and lines of the model."""
-    for name in ("held", "unheld", "server_hour", "token"):
-        engine.view(name, [folder / f"{name}.parquet"])
+_OTHERS = ", ".join(
+    f"hour.{basis} - case when own.server_id is null then 0 else own.{basis} end as {basis}"
+    for basis in BASES
+    if basis != "effective_cost_usd"
+)
+_VIEWS = {
     # Of idle time, what the hours of a server have and its own lines do not. Busy time is its own lines' alone.
-    effective = "hour.idle_cost_usd - coalesce(own.idle_cost_usd, 0) as effective_cost_usd"
-    others = (
-        f"hour.{basis} - case when own.server_id is null then 0 else own.{basis} end as {basis}"
-        for basis in BASES
-        if basis != "effective_cost_usd"
-    )
-    engine.view_sql(
-        "shared_idle",
-        f"""
+    "shared_idle": f"""
         with hour as (
             select server_id, max(billing_currency) as billing_currency, sum(idle_cost_usd) as idle_cost_usd, {SUMS}
             from server_hour group by server_id
@@ -147,14 +138,11 @@ def view_stored(engine: Engine, ledger: str, lines: str, folder: Path) -> None:
             from held join unheld using (resource_id) group by server_id
         )
         select server_id, resource_id, machine_count, unheld_cost_usd, coalesce(most_cost_usd, 0) as most_cost_usd,
-            billing_currency, {effective}, {", ".join(others)}
+            billing_currency, hour.idle_cost_usd - coalesce(own.idle_cost_usd, 0) as effective_cost_usd, {_OTHERS}
         from hour left join own using (server_id) left join machine using (server_id)
         where machine_count > 0 or hour.idle_cost_usd <> coalesce(own.idle_cost_usd, 0)
-        """,
-    )
-    engine.view_sql(
-        lines,
-        f"""
+    """,
+    LINES: f"""
         select *, coalesce(server_id, usage_type) as served_by, bucket as part from line
         union all by name
         select server_id, server_id as served_by, resource_id, 'shared idle' as part, 'idle' as bucket,
@@ -163,22 +151,10 @@ def view_stored(engine: Engine, ledger: str, lines: str, folder: Path) -> None:
                 || ' of idle time that nothing held'
                 || case when machine_count > 1 then ', on ' || machine_count || ' machines' else '' end as share_rule
         from shared_idle
-        """,
-    )
-    engine.view_sql(
-        ledger,
-        f"""
+    """,
+    LEDGER: f"""
         select server_id as served_by, bucket as part, {_BASES} from ledger_row where server_id is not null
         union all select usage_type, 'serving', {_BASES} from token
         union all select server_id, 'shared idle', {_BASES} from shared_idle
-        """,
-    )
-
-
-def beyond_idle(engine: Engine) -> tuple[tuple[str, Decimal, Decimal], ...]:
-    """Servers with more shared idle cost than their machines have: name, shared cost and the machines' cost in USD."""
-    found = engine.query(
-        "select server_id, effective_cost_usd, most_cost_usd from shared_idle "
-        "where abs(effective_cost_usd) > most_cost_usd order by server_id"
-    )
-    return tuple((f"the shared idle time of {server}", bears, has) for server, bears, has in found.rows())
+    """,
+}

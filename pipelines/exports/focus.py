@@ -1,7 +1,7 @@
 """Writes published billing months as datasets of FOCUS 1.2 or 1.4, each as Parquet and as csv."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from pipelines.models.build import Builder
 from pipelines.models.contract import Column, load_contract
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.csv_text import FORMULA
-from pipelines.warehouse.lake import Publication
 
 # What cost and usage reports become, and what came as FOCUS.
 CHARGES = ("stg_aws__focus_charge", "stg_aws__focus_delivered")
@@ -34,6 +33,15 @@ OTHERS = {
 }
 # Older publications have none.
 MONTHS = "detail_billing_month"
+# As AWS writes FOCUS: numbers are doubles, times instants; key-value columns are JSON text, as validators read.
+_IN_PARQUET = {"DECIMAL": 'cast("{}" as double)', "TIMESTAMP": "timezone('UTC', \"{}\")"}
+# Amounts with all their places, times with their zone, exponents as FOCUS writes them. What spreadsheets run of a text,
+# they run of a csv; the Parquet file has it as it was.
+_IN_CSV = {
+    "TIMESTAMP": "strftime(\"{}\", '%Y-%m-%dT%H:%M:%SZ')",
+    "DOUBLE": 'upper(cast("{}" as varchar))',
+    "VARCHAR": f"regexp_replace(\"{{}}\", '{FORMULA}', '''\\0')",
+}
 # A month is closed once each charge of its issuer is on an invoice.
 _BILLING_PERIOD = """
     select "BillingPeriodStart" as "BillingPeriodCreated", max("BillingPeriodEnd") as "BillingPeriodEnd",
@@ -52,14 +60,18 @@ def export_focus(settings: Settings, month: str | None, out: Path, console: Cons
     if version not in VERSIONS:
         raise UsageError(f"--version {version} is not supported; choose one of {', '.join(VERSIONS)}.")
     root = out / f"focus-{version}"
-    _refuse_file(root)
+    if existing := next((place for place in (root, *root.parents) if place.exists() and not place.is_dir()), None):
+        raise UsageError(f"{existing} is a file; choose a folder with --out.")
     # Whatever engine builds the tables: one pass over a month needs no cluster.
     place = settings.warehouse.model_copy(update={"engine": "duckdb"})
     warehouse = Warehouse(settings.model_copy(update={"warehouse": place}))
     published = published_of(warehouse)
     # The lines the publication was made from, also where a newer delivery waits to be built.
     seen = warehouse.as_published(published)
-    months = _chosen(published, month)
+    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
+    if month is not None and month not in months:
+        raise UsageError(f"--month {month} is not published; give one of {', '.join(months)}, or none for all.")
+    months = months if month is None else [month]
     with console.steps(len(months)) as steps:
         for period in months:
             folder = below(root, f"billing_period={period}", error=UsageError)
@@ -105,16 +117,9 @@ def _of_month(model: str, columns: Sequence[Column], period: str) -> str:
         return f"select {_typed(columns)} from {model}"
     start = f"timestamp '{period}-01'"
     end = f"{start} + interval '1' month"
-    filled = ", ".join(
-        f'coalesce("{name}", {value}) as "{name}"'
-        for name, value in {
-            "BillingAccountId": "payer",
-            "BillingPeriodStart": start,
-            "BillingPeriodEnd": end,
-            "InvoiceDetailCreated": end,
-            "InvoiceDetailLastUpdated": end,
-        }.items()
-    )
+    ends = dict.fromkeys(("BillingPeriodEnd", "InvoiceDetailCreated", "InvoiceDetailLastUpdated"), end)
+    others = {"BillingAccountId": "payer", "BillingPeriodStart": start} | ends
+    filled = ", ".join(f'coalesce("{name}", {value}) as "{name}"' for name, value in others.items())
     return f"""
         select {_typed(columns)} from (
             select * replace ({filled})
@@ -128,31 +133,14 @@ def _of_month(model: str, columns: Sequence[Column], period: str) -> str:
 
 def _write(engine: DuckDBEngine, view: str, columns: Sequence[Column], file: Path) -> None:
     """Write the columns of a view as `file` with the suffixes .parquet and .csv, each whole."""
-    for suffix, form in ((".parquet", _in_parquet), (".csv", _in_csv)):
+    for suffix, forms in ((".parquet", _IN_PARQUET), (".csv", _IN_CSV)):
         partial = below(file.parent, f".{os.getpid()}{suffix}", error=UsageError)
-        sql = f"select {', '.join(map(form, columns))} from {view}"
+        sql = f"select {', '.join(_in_file(column, forms) for column in columns)} from {view}"
         try:
             (engine.write if suffix == ".parquet" else engine.write_csv)(sql, partial)
             partial.replace(file.with_suffix(suffix))
         finally:
             partial.unlink(missing_ok=True)
-
-
-def _chosen(published: Publication, month: str | None) -> list[str]:
-    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
-    if month is None:
-        return months
-    if month not in months:
-        raise UsageError(f"--month {month} is not published; give one of {', '.join(months)}, or none for all.")
-    return [month]
-
-
-def _refuse_file(root: Path) -> None:
-    for place in (root, *root.parents):
-        if place.exists():
-            if not place.is_dir():
-                raise UsageError(f"{place} is a file; choose a folder with --out.")
-            return
 
 
 def _print_totals(engine: DuckDBEngine, period: str, console: Console) -> None:
@@ -193,25 +181,10 @@ def _typed(columns: Sequence[Column]) -> str:
     return ", ".join(f'cast("{column.name}" as {column.type}) as "{column.name}"' for column in columns)
 
 
-def _in_parquet(column: Column) -> str:
-    """As AWS writes FOCUS: numbers are doubles, times instants; key-value columns are JSON text, as validators read."""
-    if column.type.startswith("DECIMAL"):
-        return f'cast("{column.name}" as double) as "{column.name}"'
-    if column.type == "TIMESTAMP":
-        return f'timezone(\'UTC\', "{column.name}") as "{column.name}"'
-    return f'"{column.name}"'
-
-
-def _in_csv(column: Column) -> str:
-    """Amounts with all their places, times with their zone, exponents as FOCUS writes them, text as no formula."""
-    if column.type == "TIMESTAMP":
-        return f'strftime("{column.name}", \'%Y-%m-%dT%H:%M:%SZ\') as "{column.name}"'
-    if column.type == "DOUBLE":
-        return f'upper(cast("{column.name}" as varchar)) as "{column.name}"'
-    if column.type == "VARCHAR":
-        # What spreadsheets run, they run of a csv; the Parquet file has the text as it was.
-        return f"regexp_replace(\"{column.name}\", '{FORMULA}', '''\\0') as \"{column.name}\""
-    return f'"{column.name}"'
+def _in_file(column: Column, forms: Mapping[str, str]) -> str:
+    """A column as a file has it, by the form of its type."""
+    form = forms.get(column.type.partition("(")[0], '"{}"')
+    return f'{form.format(column.name)} as "{column.name}"'
 
 
 @contextmanager

@@ -2,51 +2,47 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import BinaryIO
 
 from pipelines.base.errors import SourceError
 from pipelines.base.limits import UNPACK_RATIO, most_bytes
-from pipelines.warehouse.storage import Object, Store
+from pipelines.warehouse.storage import Object
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
-_CHUNK_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20
 _LINE_BYTES = 16 << 20
 
 
-def event_files(store: Store) -> tuple[list[Object], list[str]]:
-    """The event files of a source, by key, and the keys of what else lies there."""
-    found = store.list()
-    events = [item for item in found if item.key.endswith(SUFFIXES)]
-    others = [item.key for item in found if not item.key.endswith(SUFFIXES)]
-    return events, [key for key in others if not key.rpartition("/")[2].startswith((".", "_"))]
+def by_suffix(listed: Sequence[Object], suffixes: tuple[str, ...] = SUFFIXES) -> tuple[list[Object], list[str]]:
+    """The files with one of these suffixes, and the keys of the others that are not hidden."""
+    others = [item.key for item in listed if not item.key.endswith(suffixes)]
+    files = [item for item in listed if item.key.endswith(suffixes)]
+    return files, [key for key in others if not key.rpartition("/")[2].startswith((".", "_"))]
 
 
-def blocks_of_file(key: str, content: bytes, where: str) -> Iterator[bytes]:
-    """The content of a file, unpacked if its key ends in .gz, in blocks of whole lines of about a MiB.
+def blocks_of_file(
+    key: str, content: BinaryIO, size: int, where: str, block_bytes: int = _BLOCK_BYTES
+) -> Iterator[bytes]:
+    """The content of a file of `size` bytes, unpacked if its key ends in .gz, in blocks of whole lines.
 
     Only the last line of the last block can lack its end. SourceError for one that unpacks to too much, has a line that
     is too long or is not complete.
     """
-    stream: BinaryIO = BytesIO(content)
-    if key.endswith(".gz"):
-        stream = gzip.GzipFile(fileobj=stream)  # pyright: ignore[reportAssignmentType]
-    size = len(content)
-    rest = b""
-    is_first = True
-    unpacked = 0
-    while chunk := _read(stream, where):
+    stream = gzip.GzipFile(fileobj=content) if key.endswith(".gz") else content
+    rest, unpacked = b"", 0
+    while chunk := _read(stream, block_bytes, where):
+        if not unpacked:
+            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
         unpacked += len(chunk)
         if unpacked > most_bytes(size):
             fix = "check what wrote it, or unpack it to .jsonl"
             raise SourceError(f"{where} unpacks to more than {UNPACK_RATIO} times its {size:,} bytes; {fix}.")
-        if is_first:
-            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
-            is_first = False
-        block, end, rest = (rest + chunk).rpartition(b"\n")
+        end = chunk.rfind(b"\n") + 1
         if end:
-            yield block + end
+            yield rest + chunk[:end] if rest else chunk[:end]
+        rest = chunk[end:] if end else rest + chunk
         if len(rest) > _LINE_BYTES:
             raise SourceError(f"{where} has a line of over {_LINE_BYTES >> 20} MiB; write one event a line.")
     if rest:
@@ -55,12 +51,12 @@ def blocks_of_file(key: str, content: bytes, where: str) -> Iterator[bytes]:
 
 def lines_of_file(key: str, content: bytes, where: str) -> Iterator[bytes]:
     """The lines of a file without their ends; the errors of `blocks_of_file`."""
-    for block in blocks_of_file(key, content, where):
+    for block in blocks_of_file(key, BytesIO(content), len(content), where):
         yield from block.removesuffix(b"\n").split(b"\n")
 
 
-def _read(stream: BinaryIO, where: str) -> bytes:
+def _read(stream: BinaryIO | gzip.GzipFile, count: int, where: str) -> bytes:
     try:
-        return stream.read(_CHUNK_BYTES)
+        return stream.read(count)
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"{where} is not a complete gzip file ({error}); write it again.") from None

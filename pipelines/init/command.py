@@ -1,7 +1,5 @@
 """The `trainledger init` command."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -28,8 +26,7 @@ def init(
         raise UsageError(f"{place} is not a folder; give a folder or s3://bucket/prefix that holds a billing export.")
     from pipelines.config.sources import Reach
     from pipelines.doctor.command import doctor
-    from pipelines.init.choose import chosen, compared, examined
-    from pipelines.init.find import find_bills
+    from pipelines.init.find import chosen, compared, examined, find_bills
     from pipelines.init.propose import configuration, proposed_tags, shown
 
     console = Console()

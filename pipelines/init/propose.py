@@ -1,7 +1,5 @@
 """What a first trainledger.toml has: the entries of bills and invoices, and tag keys of the newest month."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
@@ -14,8 +12,7 @@ from pipelines.config.settings import STANDARD_TAGS
 from pipelines.config.sources import BillingSource, CommitmentSource, InvoiceSource
 from pipelines.ingest.billing.options import TagKeyCost
 from pipelines.ingest.billing.tags import bare
-from pipelines.init.choose import Candidate
-from pipelines.init.find import DataSet
+from pipelines.init.find import Candidate, DataSet
 
 # Keys that companies use for each of our tags, without case and separators, the most specific first.
 _LIKELY = {

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pipelines.base.console import Console
-from pipelines.base.errors import CheckError
-from pipelines.config.file import find_config
+from pipelines.base.errors import CheckError, UsageError
+from pipelines.base.parse import ParseError, parse_toml
+from pipelines.config.file import find_config, read_config
 from pipelines.config.options import Config
 
 if TYPE_CHECKING:
@@ -41,23 +44,22 @@ def migrate_warehouse(path: Path, console: Console, *, dry_run: bool) -> None:
     Raises UsageError where the file cannot be rewritten safely or a newer version built the warehouse, CheckError where
     a total changed; the publication from before stays readable with `--as-of` in all cases.
     """
-    from pipelines.config.rename import renamed_config
     from pipelines.config.settings import settings_from
     from pipelines.models.warehouse import Warehouse
 
-    renamed = renamed_config(path)
-    for sentence in renamed.changes:
+    text, content, changes = renamed_config(path)
+    for sentence in changes:
         console.say(f"{path.name}: {sentence}.")
-    settings = settings_from(path, renamed.content)
+    settings = settings_from(path, content)
     warehouse = Warehouse(settings)
     before = warehouse.lake.predecessor()
     if dry_run:
         _announce(warehouse, before, console)
         return
-    if renamed.changes:
+    if changes:
         backup = path.with_name(f"{path.name}.bak")
         backup.write_bytes(path.read_bytes())
-        path.write_text(renamed.text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         console.say(f"The configuration as it was is in {backup}.")
     _rebuild(settings, before, console)
 
@@ -121,3 +123,34 @@ def _differences(warehouse: Warehouse, key: str, before: Publication, after: Pub
         for amount in amounts
         if row[amount] != row[amount + "_after"]
     ]
+
+
+def renamed_config(path: Path) -> tuple[str, dict[str, Any], list[str]]:
+    """The text and content of a configuration with the present names of its keys, and what was renamed, a phrase each.
+
+    Comments and order stay. UsageError where renaming would change anything else.
+    """
+    from pipelines.config.mistakes import RENAMED_KEYS, current_keys
+
+    _, content = read_config(path)
+    text = path.read_text(encoding="utf-8")
+    found = sorted({*_keys_of(content)} & {*RENAMED_KEYS})
+    for old in found:
+        # A key stands before its value, or in the heading of its table.
+        text = re.sub(rf"(?<![\w'\"-]){old}(?=\s*=|[\].])", RENAMED_KEYS[old], text)
+    wanted = current_keys(content)
+    try:
+        renamed = parse_toml(text.encode())
+    except ParseError:
+        renamed = None
+    if renamed != wanted:
+        names = ", ".join(f"{old!r} to {RENAMED_KEYS[old]!r}" for old in found)
+        raise UsageError(f"{path}: its keys cannot be renamed without changing values; rename by hand: {names}.")
+    return text, wanted, [f"key {old!r} is now {RENAMED_KEYS[old]!r}" for old in found]
+
+
+def _keys_of(content: Any) -> Iterator[str]:
+    """Every key of nested tables."""
+    for one in content.values() if isinstance(content, Mapping) else content if isinstance(content, list) else ():
+        yield from _keys_of(one)
+    yield from content if isinstance(content, Mapping) else ()

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 from pipelines.config.access import Teams
 from pipelines.config.notify import Notify, Topic
@@ -85,16 +84,12 @@ def _subject(news: Sequence[News]) -> str:
     return f"trainledger: {one if len(news) == 1 else many.format(len(news))}"
 
 
-def _rows(marts: Engine, sql: str) -> list[dict[str, Any]]:
-    return marts.query(sql).to_dicts()
-
-
 def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iterator[News]:
     """One for each month that AWS has closed: every charge of it is on an invoice."""
     for period in months:
         first = date.fromisoformat(f"{period}-01")
         invoices = "select distinct status from mart_invoice_reconciliation_monthly where billing_month = date "
-        states = {row["status"] for row in _rows(marts, f"{invoices} '{first}'")}
+        states = {row["status"] for row in marts.rows(f"{invoices} '{first}'")}
         if not states or "open" in states:
             continue
         costs = "; ".join(
@@ -102,8 +97,7 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
             f"{cents(row['run'], row['currency'])} in runs and {cents(row['idle'], row['currency'])} idle; "
             f"{cents(row['billed'], row['currency'])} billed"
             f"{'; effective is partial, some use has no cost on the bill' if row['is_partial'] else ''}"
-            for row in _rows(
-                marts,
+            for row in marts.rows(
                 "select billing_currency as currency, sum(effective_cost_usd) as effective, "
                 "sum(billed_cost_usd) as billed, bool_or(is_cost_unknown) as is_partial, "
                 "coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run, "
@@ -113,8 +107,7 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
         )
         lacks = "".join(
             f"; without {cents(row['missing'], row['currency'])} of commitment fees whose use the bill does not show"
-            for row in _rows(
-                marts,
+            for row in marts.rows(
                 "select distinct currency, month_unallocated_fee_usd as missing from detail_billing_month "
                 f"where billing_month = date '{first}' and month_unallocated_fee_usd > 0 order by 1",
             )
@@ -139,7 +132,7 @@ def _anomalies(marts: Engine, since: str) -> Iterator[News]:
         f"from detail_cost_anomaly where observed_date >= date '{since}-01' "
         "order by abs(excess_cost_usd) desc, anomaly_kind, subject, observed_date"
     )
-    for row in _rows(marts, sql):
+    for row in marts.rows(sql):
         yield News(
             f"anomaly/{row['anomaly_kind']}/{row['subject']}/{row['observed_date']}/{row['billing_currency']}",
             "anomaly",
@@ -156,7 +149,7 @@ def _budgets(marts: Engine, since: str) -> Iterator[News]:
         f"where passed_threshold_ratio is not null and billing_month >= date '{since}-01' "
         "order by billing_month, team, billing_currency"
     )
-    for row in _rows(marts, sql):
+    for row in marts.rows(sql):
         currency = row["billing_currency"]
         key = (row["team"], row["billing_month"], currency, row["budget_usd"], row["passed_threshold_ratio"])
         yield News(

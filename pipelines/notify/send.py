@@ -49,7 +49,9 @@ def send_news(
             "No notification channel is configured; add [notify.slack] or [notify.mail] (docs/notifications.md)."
         )
     sender = _Sender(settings, dry_run)
-    failed_builds = [sender.pseudonymized(one) for one in failures if "failure" in settings.notify.about]
+    # The error of a build may quote its source; marts have pseudonyms already.
+    spelled = sender.warehouse.pseudonyms.text
+    failed_builds = [replace(one, line=spelled(one.line)) for one in failures if "failure" in settings.notify.about]
     count, is_elsewhere, failed = 0, False, []
     for channel in settings.notify.channels:
         try:
@@ -73,21 +75,17 @@ class _Sender:
     def __init__(self, settings: Settings, dry_run: bool):
         self._notify = settings.notify
         self._dry_run = dry_run
-        self._warehouse = Warehouse(settings)
+        self.warehouse = Warehouse(settings)
         # A first build that fails is reported too.
-        self._published = published_of(self._warehouse) if self._warehouse.lake.current() else None
-        self.records = {name: Record(self._warehouse.store, name) for name in settings.notify.channels}
+        self._published = published_of(self.warehouse) if self.warehouse.lake.current() else None
+        self.records = {name: Record(self.warehouse.store, name) for name in settings.notify.channels}
 
     def news(self, teams: Teams) -> list[News]:
         """The news that a reader of `teams` may see."""
         if self._published is None:
             return []
-        with open_marts(self._warehouse, self._published, teams) as marts:
+        with open_marts(self.warehouse, self._published, teams) as marts:
             return news_of(self._published, marts, self._notify, teams)
-
-    def pseudonymized(self, news: News) -> News:
-        """The news with pseudonyms: the error of a build may quote its source; marts have pseudonyms already."""
-        return replace(news, line=self._warehouse.pseudonyms.text(news.line))
 
     def send(self, channel: str, notice: Notice, say: Callable[[str], None]) -> bool:
         """Send a message, or only print it; False where another process is sending it."""
@@ -98,7 +96,10 @@ class _Sender:
             if not record.claim(notice.news):
                 return False
             try:
-                self._deliver(channel, notice, files)
+                if channel == "slack" and self._notify.slack:
+                    post(self._notify.slack, notice.subject, notice.text)
+                elif self._notify.mail:
+                    send(self._notify.mail, message_of(self._notify.mail, notice, datetime.now(UTC), files))
             except BaseException:
                 record.release(notice.news)
                 raise
@@ -108,24 +109,18 @@ class _Sender:
             say(f"    {one.line}")
         return True
 
-    def _deliver(self, channel: str, notice: Notice, files: dict[str, bytes]) -> None:
-        if channel == "slack" and self._notify.slack:
-            post(self._notify.slack, notice.subject, notice.text)
-        elif self._notify.mail:
-            send(self._notify.mail, message_of(self._notify.mail, notice, datetime.now(UTC), files))
-
     def _files(self, notice: Notice) -> dict[str, bytes]:
         """The attachments of a mail, by file name."""
         reports = [one.report for one in notice.news if one.report]
         if not reports:
             return {}
         # Few messages have an attachment, and the libraries for charts are slow to import.
-        from pipelines.present.page import report_page
         from pipelines.present.pdf import paper
+        from pipelines.present.render import report_page
 
-        files, published = {}, self._published or published_of(self._warehouse)
+        files, published = {}, self._published or published_of(self.warehouse)
         for kind, month in reports:
-            with open_marts(self._warehouse, published) as marts:
+            with open_marts(self.warehouse, published) as marts:
                 page = report_page(marts, published, kind, month)
             files[f"trainledger-{kind}-{month}.pdf"] = paper(page, kind, published, month)
         return files

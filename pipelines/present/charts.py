@@ -2,14 +2,17 @@
 
 Each chart is drawn twice, for a wide page and for a phone; the style sheet shows one. Colors are CSS
 variables of the page, so a chart follows its light and dark themes; shape or position always repeats the
-color.
+color. A function draws for one width; templates call it by its name with what follows the width, and a label.
 """
 
 import hashlib
 import re
 from calendar import monthrange
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
 from decimal import Decimal
+from functools import wraps
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
@@ -18,19 +21,35 @@ import yaml
 from markupsafe import Markup, escape
 
 from pipelines.base import resources
-from pipelines.present.formats import unit_usd
+from pipelines.present.formats import month, unit_usd, usd
 
 Row = Mapping[str, Any]
+Chart = alt.TopLevelMixin
 
 _THEME = yaml.safe_load((resources.DASHBOARDS / "charts.yml").read_text(encoding="utf-8"))
 PALETTE: dict[str, str] = _THEME["palette"]
 SHAPES = {"gpu": "circle", "trainium": "diamond"}
 # Of the text column, on a wide page and on a phone.
 WIDTHS = (1080, 350)
+_INK = PALETTE["ink"]
 _SAVINGS = ("saving", "saving_low", "saving_high")
 
+CHARTS: dict[str, Callable[..., Markup]] = {}
+"""What templates draw, by name."""
 
-def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: str) -> Markup:
+
+def _named(draw: Callable[..., Chart]) -> Callable[..., Markup]:
+    @wraps(draw)
+    def drawn(*about: Any) -> Markup:
+        *rows, label = about
+        return figure(lambda width: draw(width, *rows), label)
+
+    CHARTS[draw.__name__] = drawn
+    return drawn
+
+
+@_named
+def pair_chart(width: int, pair: Row, runs: Sequence[Row], currency: str, unit: str) -> Chart:
     """Every compared run of a GPU and Trainium pair on one scale, with the cost per success of each family.
 
     `runs` are those of the pair's workload; the measure drawn is the pair's, effective basis.
@@ -41,91 +60,79 @@ def pair_chart(pair: Row, runs: Sequence[Row], currency: str, unit: str, label: 
         ("trainium", pair["candidate_instance_type"]): pair["candidate_unit_cost_usd"],
     }
     marks = [
-        {"side": run["instance_type"], "family": run["accelerator_family"], "usd": plain(run[measure])}
+        {"side": run["instance_type"], "family": run["accelerator_family"], "usd": _plain(run[measure])}
         for run in runs
         if (run["accelerator_family"], run["instance_type"]) in means_by_side and run[measure] is not None
     ]
-    means = [{"side": side, "family": family, "usd": plain(mean)} for (family, side), mean in means_by_side.items()]
-    order = [side for _, side in means_by_side]
-
-    def draw(width: int) -> alt.TopLevelMixin:
-        scale = alt.Scale(zero=True, nice=True)
-        across = alt.X("usd:Q", title=unit, scale=scale, axis=_amounts(currency, width))
-        down = alt.Y("side:N", title=None, sort=order, axis=names_axis())
-        families = list(SHAPES)
-        colors = [PALETTE[family] for family in families]
-        color = alt.Color("family:N", legend=None, scale=alt.Scale(domain=families, range=colors))
-        shape = alt.Shape("family:N", legend=None, scale=alt.Scale(domain=families, range=list(SHAPES.values())))
-        run = alt.Chart(values(marks)).mark_point(filled=True, size=95, opacity=0.85)
-        mean = alt.Chart(values(means)).mark_tick(thickness=2.5, size=34, color=PALETTE["ink"], opacity=1)
-        layers = mean.encode(x=across, y=down) + run.encode(x=across, y=down, color=color, shape=shape)
-        return layers.properties(width=width - 160, height=96)
-
-    return figure(draw, label)
+    means = [{"side": side, "family": family, "usd": _plain(mean)} for (family, side), mean in means_by_side.items()]
+    across = alt.X("usd:Q", title=unit, scale=alt.Scale(zero=True, nice=True), axis=_amounts(currency, width))
+    down = alt.Y("side:N", title=None, sort=[side for _, side in means_by_side], axis=_names_axis())
+    families = list(SHAPES)
+    scale = alt.Scale(domain=families, range=[PALETTE[family] for family in families])
+    shape = alt.Shape("family:N", legend=None, scale=alt.Scale(domain=families, range=list(SHAPES.values())))
+    run = _chart(marks).mark_point(filled=True, size=95, opacity=0.85)
+    mean = _chart(means).mark_tick(thickness=2.5, size=34, color=_INK, opacity=1)
+    color = alt.Color("family:N", legend=None, scale=scale)
+    layers = mean.encode(x=across, y=down) + run.encode(x=across, y=down, color=color, shape=shape)
+    return layers.properties(width=width - 160, height=96)
 
 
-def ledger_chart(days: Sequence[Row], buckets: Mapping[str, str], currency: str, label: str) -> Markup:
+@_named
+def ledger_chart(width: int, days: Sequence[Row], buckets: Mapping[str, str], currency: str) -> Chart:
     """Dollars a day, one band per bucket that has any. `buckets` gives the bands in order and their names.
 
     The bucket `run` has a scale of its own, the others share one: next to runs they would be too low to see.
     """
-    bars = {
-        bucket: [
-            {
-                "day": f"{row['usage_date'].isoformat()}T00:00:00Z",
-                "until": f"{row['usage_date'].isoformat()}T20:00:00Z",
-                "usd": plain(row["effective_cost_usd"]),
-            }
-            for row in days
-            if row["bucket"] == bucket
-        ]
-        for bucket in buckets
-    }
-    bands = [bucket for bucket in buckets if bars[bucket]]
+    bands = [bucket for bucket in buckets if any(row["bucket"] == bucket for row in days)]
     dates = [row["usage_date"] for row in days]
-    span = [f"{min(dates).isoformat()}T00:00:00Z", f"{max(dates).isoformat()}T20:00:00Z"]
+    span = [_hour(min(dates)), _hour(max(dates), 20)]
 
-    def band(bucket: str, width: int) -> alt.Chart:
+    def band(bucket: str) -> alt.Chart:
         is_last = bucket == bands[-1]
         most = 4 if width < 500 else 10
         count = most if len({*dates}) > most else alt.TimeIntervalStep(interval="day", step=1)
         ticks = alt.Axis(format="%-d %b", labels=is_last, ticks=is_last, tickCount=count, title=None)
-        amounts = alt.Axis(format=symbol(currency) + ",.0f", tickCount=2, minExtent=54, maxExtent=54)
+        bars = [
+            {
+                "day": _hour(row["usage_date"]),
+                "until": _hour(row["usage_date"], 20),
+                "usd": _plain(row["effective_cost_usd"]),
+            }
+            for row in days
+            if row["bucket"] == bucket
+        ]
         return (
-            alt.Chart(values(bars[bucket]), title=band_title(buckets[bucket]))
+            _chart(bars, buckets[bucket])
             .mark_bar(color=PALETTE["used" if bucket == "run" else "unused"])
             .encode(
                 x=alt.X("day:T", scale=alt.Scale(type="utc", domain=span), axis=ticks),
                 x2="until:T",
-                y=alt.Y("usd:Q", title=None, axis=amounts),
+                y=alt.Y("usd:Q", title=None, axis=_dollars(currency, 2, minExtent=54, maxExtent=54)),
                 y2=alt.datum(0),
             )
             .properties(width=width - 70, height=54)
         )
 
-    def draw(width: int) -> alt.TopLevelMixin:
-        runs = [band(bucket, width) for bucket in bands if bucket == "run"]
-        others = [band(bucket, width) for bucket in bands if bucket != "run"]
-        shared = [alt.vconcat(*others, spacing=14).resolve_scale(y="shared")] if others else []
-        return alt.vconcat(*runs, *shared, spacing=14)
-
-    return figure(draw, label)
+    runs = [band(bucket) for bucket in bands if bucket == "run"]
+    others = [band(bucket) for bucket in bands if bucket != "run"]
+    shared = [alt.vconcat(*others, spacing=14).resolve_scale(y="shared")] if others else []
+    return alt.vconcat(*runs, *shared, spacing=14)
 
 
-def waterfall_chart(pair: Row, parts: Sequence[Row], names: Mapping[str, str], unit: str) -> Markup:
+@_named
+def waterfall_chart(width: int, pair: Row, parts: Sequence[Row], names: Mapping[str, str], unit: str) -> Chart:
     """From the GPU's unit cost to Trainium's, one floating bar per factor; a factor that is not measured has none.
 
     `parts` are the factors of the pair, `names` what each is called, `unit` what the axis is called.
     """
-    currency, baseline, candidate = pair["currency"], pair["baseline_instance_type"], pair["candidate_instance_type"]
     bars: list[dict[str, Any]] = []
 
     def add(name: str, start: Decimal | int, end: Decimal, kind: str, shown: Decimal) -> None:
-        low, high = plain(min(start, end)), plain(max(start, end))
-        bars.append({"name": name, "low": low, "high": high, "kind": kind, "label": unit_usd(shown, currency)})
+        low, high = _plain(min(start, end)), _plain(max(start, end))
+        bars.append({"name": name, "low": low, "high": high, "kind": kind, "label": unit_usd(shown, pair["currency"])})
 
     at = pair["baseline_unit_cost_usd"]
-    add(baseline, 0, at, "gpu", at)
+    add(pair["baseline_instance_type"], 0, at, "gpu", at)
     for part in parts:
         saved = part["cost_part_usd"]
         if saved is not None:
@@ -134,95 +141,78 @@ def waterfall_chart(pair: Row, parts: Sequence[Row], names: Mapping[str, str], u
             add(names.get(part["factor"], part["factor"]), at, at - saved, kind, -saved)
             at -= saved
     end = pair["candidate_unit_cost_usd"]
-    add(candidate, 0, end, "trainium", end)
-    label = f"From the cost on {baseline} to that on {candidate} by factor; the table below has the figures"
+    add(pair["candidate_instance_type"], 0, end, "trainium", end)
     kinds = {"gpu": PALETTE["gpu"], "trainium": PALETTE["trainium"], "less": PALETTE["used"], "more": PALETTE["unused"]}
-
-    def draw(width: int) -> alt.TopLevelMixin:
-        down = alt.Y("name:N", title=None, sort=[row["name"] for row in bars], axis=names_axis())
-        across = alt.X("low:Q", title=unit, axis=_amounts(currency, width))
-        color = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=list(kinds), range=list(kinds.values())))
-        bar = alt.Chart(values(bars)).mark_bar(height=16).encode(x=across, x2="high:Q", y=down, color=color)
-        text = alt.Chart(values(bars)).mark_text(align="left", dx=6, fontSize=12, color=PALETTE["ink"])
-        labels = text.encode(x=alt.X("high:Q"), y=down, text="label:N")
-        return (bar + labels).properties(width=width - 160 - 70, height=30 * len(bars))
-
-    return figure(draw, label)
+    down = alt.Y("name:N", title=None, sort=[row["name"] for row in bars], axis=_names_axis())
+    across = alt.X("low:Q", title=unit, axis=_amounts(pair["currency"], width))
+    color = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=list(kinds), range=list(kinds.values())))
+    bar = _chart(bars).mark_bar(height=16).encode(x=across, x2="high:Q", y=down, color=color)
+    text = _chart(bars).mark_text(align="left", dx=6, fontSize=12, color=_INK)
+    labels = text.encode(x=alt.X("high:Q"), y=down, text="label:N")
+    return (bar + labels).properties(width=width - 160 - 70, height=30 * len(bars))
 
 
-def break_even_chart(port: Row, currency: str, label: str) -> Markup:
+@_named
+def break_even_chart(width: int, port: Row, currency: str) -> Chart:
     """The net result of a port by number of runs, with the interval of the saving.
 
     The line crosses zero at break-even; a mark shows the actual runs and their result.
     """
     needed = port["break_even_run_count"] or 0
     runs = max(2 * needed, 2 * (port["realized_run_count"] or 0), 10)
-    cost = plain(port["port_cost_usd"]) or 0.0
+    cost = _plain(port["port_cost_usd"]) or 0.0
     rows = [
-        {"runs": at, **{name: at * (plain(port[f"{name}_per_run_usd"]) or 0.0) - cost for name in _SAVINGS}}
+        {"runs": at, **{name: at * (_plain(port[f"{name}_per_run_usd"]) or 0.0) - cost for name in _SAVINGS}}
         for at in (0, runs)
     ]
-    has_band = port["saving_low_per_run_usd"] is not None
-    done = [{"runs": port["realized_run_count"], "saving": plain(port["realized_net_usd"])}]
-
-    def draw(width: int) -> alt.TopLevelMixin:
-        amounts = alt.Axis(format=symbol(currency) + ",.0f", tickCount=5, minExtent=60)
-        x = alt.X("runs:Q", title="runs since the port", axis=alt.Axis(tickCount=8 if width > WIDTHS[-1] else 4))
-        y = alt.Y("saving:Q", title=None, axis=amounts)
-        line = alt.Chart(values(rows)).mark_line(color=PALETTE["trainium"], strokeWidth=2).encode(x=x, y=y)
-        zero = alt.Chart(values([{"saving": 0}])).mark_rule(color=PALETTE["ink"]).encode(y="saving:Q")
-        layers = [zero, line]
-        if has_band:
-            band = alt.Chart(values(rows)).mark_area(color=PALETTE["trainium"], opacity=0.18)
-            layers.insert(0, band.encode(x=x, y=alt.Y("saving_low:Q"), y2="saving_high:Q"))
-        if done[0]["saving"] is not None:
-            mark = alt.Chart(values(done)).mark_point(shape="diamond", filled=True, size=90, color=PALETTE["ink"])
-            layers.append(mark.encode(x=x, y=y))
-        return alt.layer(*layers).properties(width=width - 80, height=170)
-
-    return figure(draw, label)
+    done = [{"runs": port["realized_run_count"], "saving": _plain(port["realized_net_usd"])}]
+    x = alt.X("runs:Q", title="runs since the port", axis=alt.Axis(tickCount=_fitting(width, 4)))
+    y = alt.Y("saving:Q", title=None, axis=_dollars(currency, 5, minExtent=60))
+    line = _chart(rows).mark_line(color=PALETTE["trainium"], strokeWidth=2).encode(x=x, y=y)
+    zero = _chart([{"saving": 0}]).mark_rule(color=_INK).encode(y="saving:Q")
+    layers = [zero, line]
+    if port["saving_low_per_run_usd"] is not None:
+        band = _chart(rows).mark_area(color=PALETTE["trainium"], opacity=0.18)
+        layers.insert(0, band.encode(x=x, y=alt.Y("saving_low:Q"), y2="saving_high:Q"))
+    if done[0]["saving"] is not None:
+        layers.append(_chart(done).mark_point(shape="diamond", filled=True, size=90, color=_INK).encode(x=x, y=y))
+    return alt.layer(*layers).properties(width=width - 80, height=170)
 
 
 # Of the lines of a trend: what sets them apart in color and in gray.
 _LINES = (("gpu", [1, 0]), ("trainium", [6, 3]), ("unused", [2, 2]), ("ink", [10, 3]), ("quiet", [8, 3, 2, 3]))
 
 
-def trend_chart(lines: Sequence[tuple[str, Sequence[Row], str]], currency: str, label: str) -> Markup:
+@_named
+def trend_chart(width: int, lines: Sequence[tuple[str, Sequence[Row], str]], currency: str) -> Chart:
     """A line per name, at most five, over the billing months of its rows; each with the column that is drawn."""
     points = [
-        {"line": name, "month": row["billing_month"].isoformat(), "usd": plain(row[column])}
+        {"line": name, "month": row["billing_month"].isoformat(), "usd": _plain(row[column])}
         for name, rows, column in lines
         for row in rows
     ]
     months = sorted({point["month"] for point in points})
-
-    def draw(width: int) -> alt.TopLevelMixin:
-        shown = months[:: -(-len(months) // (12 if width > WIDTHS[-1] else 4))]
-        ticks = alt.Axis(format="%b %Y", values=shown, title=None, labelAngle=0)
-        x = alt.X("month:T", scale=alt.Scale(type="utc"), axis=ticks)
-        y = alt.Y("usd:Q", title=None, axis=alt.Axis(format=symbol(currency) + ",.0f", tickCount=4, minExtent=60))
-        return _drawn_lines(points, x, y, width, has_points=True)
-
-    return figure(draw, label)
+    shown = months[:: -(-len(months) // _fitting(width, 4, 12))]
+    ticks = alt.Axis(format="%b %Y", values=shown, title=None, labelAngle=0)
+    x = alt.X("month:T", scale=alt.Scale(type="utc"), axis=ticks)
+    y = alt.Y("usd:Q", title=None, axis=_dollars(currency, 4, minExtent=60))
+    return _drawn_lines(points, x, y, width, has_points=True)
 
 
-def token_cost_chart(days: Sequence[Row], currency: str, label: str) -> Markup:
+@_named
+def token_cost_chart(width: int, days: Sequence[Row], currency: str) -> Chart:
     """Cost per million tokens by day, a line for each model and what serves it; colors repeat after five."""
     points = [
         {
             "line": f"{row['model']}, {row['instance_type'] or row['platform']}",
-            "day": f"{row['usage_date'].isoformat()}T00:00:00Z",
-            "usd": plain(row["cost_per_million_total_usd"]),
+            "day": _hour(row["usage_date"]),
+            "usd": _plain(row["cost_per_million_total_usd"]),
         }
         for row in days
     ]
-
-    def draw(width: int) -> alt.TopLevelMixin:
-        x = alt.X("day:T", scale=alt.Scale(type="utc"), axis=alt.Axis(format="%-d %b", tickCount=4, title=None))
-        amounts = alt.Axis(format=symbol(currency) + ",~r", tickCount=4, minExtent=60, title=None)
-        return _drawn_lines(points, x, alt.Y("usd:Q", scale=alt.Scale(type="log"), axis=amounts), width)
-
-    return figure(draw, label)
+    x = alt.X("day:T", scale=alt.Scale(type="utc"), axis=alt.Axis(format="%-d %b", tickCount=4, title=None))
+    amounts = alt.Axis(format=_symbol(currency) + ",~r", tickCount=4, minExtent=60, title=None)
+    return _drawn_lines(points, x, alt.Y("usd:Q", scale=alt.Scale(type="log"), axis=amounts), width)
 
 
 def _drawn_lines(points: Sequence[Row], x: alt.X, y: alt.Y, width: int, has_points: bool = False) -> alt.Chart:
@@ -235,38 +225,33 @@ def _drawn_lines(points: Sequence[Row], x: alt.X, y: alt.Y, width: int, has_poin
     scale = alt.Scale(domain=names, range=[PALETTE[color] for color, _ in kinds])
     dash = alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=[dash for _, dash in kinds]), legend=legend)
     dots = alt.OverlayMarkDef(size=36) if has_points else False
-    mark = alt.Chart(values(points)).mark_line(strokeWidth=2, point=dots)
+    mark = _chart(points).mark_line(strokeWidth=2, point=dots)
     drawn = mark.encode(x=x, y=y, color=alt.Color("line:N", scale=scale, legend=legend), strokeDash=dash)
     return drawn.properties(width=width - 80, height=170)
 
 
-def crossover_chart(way: Row, currency: str, label: str) -> Markup:
+@_named
+def crossover_chart(width: int, way: Row, currency: str) -> Chart:
     """Cost a month by tokens a month: by the token a slope, by the hour a level; marks where they cross and today."""
     crossing, today = float(way["crossover_tokens_per_month"]) / 1e9, float(way["tokens_per_month"]) / 1e9
     slope = float(way["blended_price_usd"]) * 1e3
     level, most = crossing * slope, 1.25 * max(crossing, today)
-    ends = [{"tokens": at, "token": at * slope, "hour": level} for at in (0.0, most)]
     marks = [{"tokens": crossing, "usd": level, "name": "crossover"}]
     rules = [{"tokens": today, "name": "today"}]
     names = [{"tokens": most, "usd": most * slope, "name": "by the token"}]
     names.append({"tokens": most, "usd": level, "name": "by the hour"})
-
-    def draw(width: int) -> alt.TopLevelMixin:
-        x = alt.X("tokens:Q", title="billion tokens a month", axis=alt.Axis(tickCount=8 if width > WIDTHS[-1] else 4))
-        amounts = alt.Axis(format=symbol(currency) + ",.0f", tickCount=4, minExtent=54)
-        line = alt.Chart(values(ends))
-        by_token = line.mark_line(color=PALETTE["used"]).encode(x=x, y=alt.Y("token:Q", title=None, axis=amounts))
-        by_hour = line.mark_line(color=PALETTE["gpu"], strokeDash=[6, 3]).encode(x=x, y="hour:Q")
-        ink = PALETTE["ink"]
-        rule = alt.Chart(values(rules)).mark_rule(color=ink).encode(x=x)
-        point = alt.Chart(values(marks)).mark_point(shape="diamond", filled=True, size=90, color=ink, opacity=1)
-        named = alt.Chart(values(names)).mark_text(align="right", dy=-8, fontSize=12, color=ink)
-        today_name = alt.Chart(values(rules)).mark_text(align="left", dx=5, fontSize=12, color=ink)
-        layers = [by_hour, by_token, rule, point.encode(x=x, y="usd:Q"), named.encode(x=x, y="usd:Q", text="name:N")]
-        layers.append(today_name.encode(x=x, y=alt.value(8), text="name:N"))
-        return alt.layer(*layers).properties(width=width - 80, height=170)
-
-    return figure(draw, label)
+    x = alt.X("tokens:Q", title="billion tokens a month", axis=alt.Axis(tickCount=_fitting(width, 4)))
+    line = _chart([{"tokens": at, "token": at * slope, "hour": level} for at in (0.0, most)])
+    y = alt.Y("token:Q", title=None, axis=_dollars(currency, 4, minExtent=54))
+    by_token = line.mark_line(color=PALETTE["used"]).encode(x=x, y=y)
+    by_hour = line.mark_line(color=PALETTE["gpu"], strokeDash=[6, 3]).encode(x=x, y="hour:Q")
+    rule = _chart(rules).mark_rule(color=_INK).encode(x=x)
+    point = _chart(marks).mark_point(shape="diamond", filled=True, size=90, color=_INK, opacity=1)
+    named = _chart(names).mark_text(align="right", dy=-8, fontSize=12, color=_INK)
+    today_name = _chart(rules).mark_text(align="left", dx=5, fontSize=12, color=_INK)
+    layers = [by_hour, by_token, rule, point.encode(x=x, y="usd:Q"), named.encode(x=x, y="usd:Q", text="name:N")]
+    layers.append(today_name.encode(x=x, y=alt.value(8), text="name:N"))
+    return alt.layer(*layers).properties(width=width - 80, height=170)
 
 
 # Coverage classes of the heat map: the highest ratio of each, its opacity and its label.
@@ -285,7 +270,8 @@ def class_of(ratio: Any) -> int:
     return next(number for number, (top, _, _) in enumerate(CLASSES) if top is None or float(ratio) <= top)
 
 
-def heat_map(hours: Sequence[Row], label: str) -> Markup:
+@_named
+def heat_map(width: int, hours: Sequence[Row]) -> Chart:
     """Coverage of the hours of a month: a column per day, a row per hour, darker the more is covered.
 
     Each row has usage_date, hour_no and coverage_ratio. An uncovered hour is an empty frame, so that the map is
@@ -298,57 +284,115 @@ def heat_map(hours: Sequence[Row], label: str) -> Markup:
         {"day": row["usage_date"].day, "hour": int(row["hour_no"]), "covered": labels[class_of(row["coverage_ratio"])]}
         for row in hours
     ]
-
-    def draw(width: int) -> alt.TopLevelMixin:
-        shown = days if width > WIDTHS[-1] else [day for day in days if day == 1 or day % 5 == 0]
-        x_axis = alt.Axis(orient="top", values=shown, labelAngle=0, ticks=False, domain=False)
-        clock = "pad(datum.value, 2, '0', 'left') + ':00'"
-        y_axis = alt.Axis(values=[0, 6, 12, 18], labelExpr=clock, ticks=False, domain=False)
-        x = alt.X("day:O", title=None, scale=alt.Scale(domain=days, paddingInner=0.06), axis=x_axis)
-        y = alt.Y("hour:O", title=None, scale=alt.Scale(domain=list(range(24)), paddingInner=0.15), axis=y_axis)
-        legend = alt.Legend(title=None, orient="bottom", columns=5 if width > WIDTHS[-1] else 3)
-        scale = alt.Scale(type="ordinal", domain=labels[1:], range=[opacity for _, opacity, _ in CLASSES[1:]])
-        opacity = alt.Opacity("covered:N", scale=scale, legend=legend)
-        covered = alt.Chart(values([cell for cell in cells if cell["covered"] != labels[0]]))
-        empty = alt.Chart(values([cell for cell in cells if cell["covered"] == labels[0]]))
-        frames = empty.mark_rect(fillOpacity=0, stroke=PALETTE["unused"], strokeWidth=0.8).encode(x=x, y=y)
-        filled = covered.mark_rect(color=PALETTE["used"]).encode(x=x, y=y, opacity=opacity)
-        return (filled + frames).properties(width=width - 60, height=170)
-
-    return figure(draw, label)
+    shown = days if width > WIDTHS[-1] else [day for day in days if day == 1 or day % 5 == 0]
+    x_axis = alt.Axis(orient="top", values=shown, labelAngle=0, ticks=False, domain=False)
+    clock = "pad(datum.value, 2, '0', 'left') + ':00'"
+    y_axis = alt.Axis(values=[0, 6, 12, 18], labelExpr=clock, ticks=False, domain=False)
+    x = alt.X("day:O", title=None, scale=alt.Scale(domain=days, paddingInner=0.06), axis=x_axis)
+    y = alt.Y("hour:O", title=None, scale=alt.Scale(domain=list(range(24)), paddingInner=0.15), axis=y_axis)
+    legend = alt.Legend(title=None, orient="bottom", columns=_fitting(width, 3, 5))
+    scale = alt.Scale(type="ordinal", domain=labels[1:], range=[opacity for _, opacity, _ in CLASSES[1:]])
+    opacity = alt.Opacity("covered:N", scale=scale, legend=legend)
+    covered = _chart([cell for cell in cells if cell["covered"] != labels[0]])
+    empty = _chart([cell for cell in cells if cell["covered"] == labels[0]])
+    frames = empty.mark_rect(fillOpacity=0, stroke=PALETTE["unused"], strokeWidth=0.8).encode(x=x, y=y)
+    filled = covered.mark_rect(color=PALETTE["used"]).encode(x=x, y=y, opacity=opacity)
+    return (filled + frames).properties(width=width - 60, height=170)
 
 
-_DRAWN = (
-    *(pair_chart, ledger_chart, waterfall_chart, break_even_chart),
-    *(trend_chart, token_cost_chart, crossover_chart, heat_map),
-)
-CHARTS: dict[str, Callable[..., Markup]] = {chart.__name__: chart for chart in _DRAWN}
-"""What templates draw, by name."""
+@_named
+def month_chart(width: int, rows: Sequence[Row], names: Mapping[str, str], currency: str) -> Chart:
+    """Dollars per month, one band for each of `names` with any, all on one scale."""
+    bands = [name for name in names if any(row["silicon"] == name for row in rows)]
+    months = [month(day) for day in sorted({row["billing_month"] for row in rows})]
+
+    def band(name: str) -> alt.LayerChart | alt.FacetChart:
+        ticks = alt.Axis(labels=name == bands[-1], ticks=False, title=None, labelAngle=0, labelOverlap=True)
+        across = alt.X("month:N", sort=months, scale=alt.Scale(domain=months), axis=ticks)
+        costs = [(month(row["billing_month"]), row["effective_cost_usd"]) for row in rows if row["silicon"] == name]
+        bars = [{"month": when, "usd": _plain(cost), "label": usd(cost, currency)} for when, cost in costs]
+        chart = _chart(bars, names[name])
+        color = PALETTE[name if name in ("gpu", "trainium", "unused") else "quiet"]
+        bar = chart.mark_bar(color=color, size=min(46, max(4, (width - 80) // (2 * len(months)))))
+        down = alt.Y("usd:Q", title=None, axis=_dollars(currency, 2, minExtent=60, maxExtent=60))
+        layers = [bar.encode(x=across, y=down)]
+        if len(months) <= 12 and width > 90 * len(months):
+            text = chart.mark_text(dy=-7, fontSize=12, color=_INK)
+            layers.append(text.encode(x=across, y=down, text="label:N"))
+        return alt.layer(*layers).properties(width=width - 80, height=76)
+
+    return alt.vconcat(*(band(name) for name in bands), spacing=16).resolve_scale(y="shared")
 
 
-def names_axis() -> alt.Axis:
+@_named
+def timeline_chart(width: int, stretches: Sequence[Row], checkpoints: Sequence[Row], names: Mapping[str, str]) -> Chart:
+    """The timeline of a run, a lane per phase: filled where productive, a frame where wasted, a mark per checkpoint."""
+    bars = [
+        {
+            "lane": names.get(row["phase"], row["phase"]),
+            "at": _instant(row["started_at"]),
+            "until": _instant(row["ended_at"]),
+            "is_wasted": row["waste_cause"] != "none",
+        }
+        for row in stretches
+    ]
+    saved = [{"lane": "Checkpoints", "at": _instant(row["durable_at"])} for row in checkpoints]
+    attempts = [
+        {"at": _instant(row["started_at"]), "label": f"attempt {row['attempt_no']}"}
+        for before, row in pairwise(stretches)
+        if before["attempt_no"] != row["attempt_no"]
+    ]
+    used = {bar["lane"] for bar in bars}
+    lanes = [name for name in names.values() if name in used]
+    lanes += [*sorted(used - set(lanes)), *["Checkpoints"] * bool(saved)]
+    ticks = alt.Axis(format="%d %b %H:%M", tickCount=_fitting(width, 2), title=None)
+    x = alt.X("at:T", scale=alt.Scale(type="utc"), axis=ticks)
+    y = alt.Y("lane:N", title=None, scale=alt.Scale(domain=lanes), axis=_names_axis())
+
+    def bar(color: str, is_wasted: bool) -> alt.Chart:
+        part = _chart([bar for bar in bars if bar["is_wasted"] == is_wasted])
+        mark = part.mark_bar(height=14, color=PALETTE[color], stroke=PALETTE[color], fillOpacity=1 - is_wasted)
+        return mark.encode(x=x, x2="until:T", y=y)
+
+    mark = _chart(saved).mark_point(shape="diamond", filled=True, size=60, opacity=1, color=_INK)
+    begun = _chart(attempts)
+    rule = begun.mark_rule(strokeDash=[2, 3], color=_INK).encode(x=x)
+    text = begun.mark_text(align="left", dx=4, color=PALETTE["quiet"]).encode(x=x, y=alt.value(-6), text="label:N")
+    layers = alt.layer(bar("used", False), bar("unused", True), mark.encode(x=x, y=y), rule, text)
+    return layers.properties(width=width - 160, height=24 * len(lanes))
+
+
+def _chart(rows: Sequence[Row], title: str = "") -> alt.Chart:
+    """A drawing of rows; `title` is the heading of one of several bands."""
+    data = alt.Data(values=list(rows))
+    if not title:
+        return alt.Chart(data)
+    return alt.Chart(data, title=alt.Title(title, anchor="start", fontSize=13, fontWeight=600, color=_INK, offset=6))
+
+
+def _names_axis() -> alt.Axis:
     """Names at the edge of the page, with room for fonts wider than the library's."""
     return alt.Axis(ticks=False, domain=False, labelAlign="left", labelPadding=130, minExtent=130)
 
 
 def _amounts(currency: str, width: int) -> alt.Axis:
-    return alt.Axis(format=symbol(currency) + ",~r", tickCount=8 if width > WIDTHS[-1] else 3)
+    return alt.Axis(format=_symbol(currency) + ",~r", tickCount=_fitting(width, 3))
 
 
-def band_title(text: str) -> alt.Title:
-    """The heading of one of several bands."""
-    return alt.Title(text, anchor="start", fontSize=13, fontWeight=600, color=PALETTE["ink"], offset=6)
+def _dollars(currency: str, ticks: int, **extent: Any) -> alt.Axis:
+    return alt.Axis(format=_symbol(currency) + ",.0f", tickCount=ticks, **extent)
 
 
-def figure(draw: Callable[[int], alt.TopLevelMixin], label: str) -> Markup:
+def _fitting(width: int, narrow: int, wide: int = 8) -> int:
+    """How many marks an axis has room for."""
+    return wide if width > WIDTHS[-1] else narrow
+
+
+def figure(draw: Callable[[int], Chart], label: str) -> Markup:
     """The drawings for a wide page and for a phone, as images with the text `label`."""
-    wide, narrow = (_svg(draw(width), label) for width in WIDTHS)
+    specs = ({**draw(width).to_dict(), "config": _THEME["config"]} for width in WIDTHS)
+    wide, narrow = (Markup(_settled(vl_convert.vegalite_to_svg(spec), label)) for spec in specs)
     return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
-
-
-def _svg(chart: alt.TopLevelMixin, label: str) -> Markup:
-    spec = {**chart.to_dict(), "config": _THEME["config"]}
-    return Markup(_settled(vl_convert.vegalite_to_svg(spec), label))
 
 
 def _settled(svg: str, label: str) -> str:
@@ -366,16 +410,19 @@ def _settled(svg: str, label: str) -> str:
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
 
 
-def symbol(currency: str) -> str:
+def _symbol(currency: str) -> str:
     """The prefix of amounts in a currency."""
     return "$" if currency == "USD" else ""
 
 
-def values(rows: Sequence[Row]) -> alt.Data:
-    """Rows as the drawing library takes them."""
-    return alt.Data(values=list(rows))
-
-
-def plain(value: Decimal | float | None) -> float | None:
+def _plain(value: Decimal | float | None) -> float | None:
     """An amount rounded to the digits that a chart can show."""
     return None if value is None else round(float(value), 6)
+
+
+def _hour(day: date, hour: int = 0) -> str:
+    return f"{day.isoformat()}T{hour:02}:00:00Z"
+
+
+def _instant(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%S}Z"

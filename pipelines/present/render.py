@@ -6,6 +6,7 @@ pdf.py lays it out on paper. This module runs the queries and passes their rows 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -16,17 +17,21 @@ import polars as pl
 import yaml
 
 from pipelines.base import resources
+from pipelines.base.console import Console
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.base.resources import known_reports
 from pipelines.base.sql import tables_in
+from pipelines.engine import Engine
 from pipelines.models.expressions import expand_calls
+from pipelines.models.revision import code_revision
 from pipelines.models.warnings import check_counts, failed_checks
-from pipelines.present import charts
 from pipelines.present.buckets import BUCKETS, DRAWN, LABELS, UNUSED
+from pipelines.present.charts import CHARTS
 from pipelines.present.expectations import validated
 from pipelines.present.formats import formats
 from pipelines.present.sums import sum_of
 from pipelines.warehouse.publication import Publication
+from pipelines.warehouse.storage import fresh_file
 
 Query = Callable[[str], pl.DataFrame]
 Row = dict[str, Any]
@@ -141,7 +146,7 @@ def templates(report: str, **functions: Callable[..., Any]) -> jinja2.Environmen
         "bucket_names": LABELS,
         "bucket_meanings": BUCKETS,
         "csv": lambda rows: "",
-        **charts.CHARTS,
+        **CHARTS,
         "unused_buckets": UNUSED,
         "drawn_buckets": {bucket: LABELS[bucket] for bucket in DRAWN},
         **functions,
@@ -163,14 +168,34 @@ def answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[
             raise UsageError(f"{path}: {name} reads {', '.join(marts) or 'no mart'}; it must read exactly one.")
         mart = marts[0]
         if mart not in known:
-            known[mart] = _exists(mart, query)
-        rows[name] = query(expand_calls(sql, path)).to_dicts() if known[mart] else []
+            with suppress(EngineError):
+                known[mart] = query(f"select * from {mart} limit 0") is not None
+        rows[name] = query(expand_calls(sql, path)).to_dicts() if known.setdefault(mart, False) else []
     return rows, sorted(mart for mart, is_known in known.items() if not is_known)
 
 
-def _exists(mart: str, query: Query) -> bool:
+def report_page(engine: Engine, published: Publication, kind: str = "training_cost", month: str | None = None) -> str:
+    """The HTML of the report `kind`, about `month` (YYYY-MM) where it is a monthly one, else the newest delivered.
+
+    UsageError for an unknown kind or month, and where marts of another revision do not fill the report.
+    """
     try:
-        query(f"select * from {mart} limit 0")
-    except EngineError:
-        return False
-    return True
+        return render_report(kind, engine.query, facts_of(published, month))
+    except EngineError as error:
+        if published.code_revision == code_revision():
+            raise
+        raise UsageError(
+            f"Publication {published.number} was made by revision {published.code_revision}, and this is "
+            f"{code_revision()}, whose reports need other marts ({error}); make the report with trainledger "
+            f"{published.version}."
+        ) from None
+
+
+def put(page: bytes, out: Path, published: Publication, console: Console, option: str) -> None:
+    """Write a report to `out` atomically. UsageError naming `option` where that fails."""
+    try:
+        with fresh_file(out) as fresh:
+            fresh.write_bytes(page)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with {option}.") from None
+    console.say(f"Wrote {out} ({len(page) // 1024:,} KiB) from publication {published.number}.")

@@ -11,7 +11,7 @@ import polars as pl
 from pipelines.analysis.repricing import UNSTATED, of_region, price_of_what
 from pipelines.base import resources
 from pipelines.base.errors import UsageError
-from pipelines.config.prices import ListPrice
+from pipelines.config.listed import ListPrice
 from pipelines.engine import Engine
 
 OFFERS = ("on_demand", "capacity_block", "reserved")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -14,7 +12,7 @@ import typer
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.config.file import find_config
-from pipelines.config.options import Config, Csv, Form, Json, form_of, settings_of
+from pipelines.config.options import Config, Csv, Json, form_of, settings_of
 
 if TYPE_CHECKING:
     from pipelines.prices.reprice import Repriced
@@ -105,7 +103,13 @@ def reprice(
         found = _own(config, workload, day, offer, region)
     else:
         found = [_claimed(claim or "", (gpu, trainium), then, (gpu_price, trainium_price), day, offer, region)]
-    _print(found, form)
+    from pipelines.present.csv_text import print_rows
+    from pipelines.prices.reprice import frame_of, show
+
+    if form == "table":
+        show(found, Console())
+    else:
+        print_rows(frame_of(found), form)
 
 
 def _own(config: Path | None, workload: str, at: date, offer: str, region: str) -> list[Repriced]:
@@ -160,15 +164,3 @@ def _usd(option: str, text: str) -> Decimal:
     if not price.is_finite() or price <= 0:
         raise UsageError(f"{option} {text} is not a price; expected USD per hour of the whole instance, such as 21.50.")
     return price
-
-
-def _print(found: list[Repriced], form: Form) -> None:
-    from pipelines.present.csv_text import print_csv
-    from pipelines.prices.reprice import as_rows, frame_of, show
-
-    if form == "json":
-        sys.stdout.write(json.dumps(as_rows(found), indent=1, default=str) + "\n")
-    elif form == "csv":
-        print_csv(frame_of(found))
-    else:
-        show(found, Console())

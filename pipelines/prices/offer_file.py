@@ -11,7 +11,7 @@ import polars as pl
 
 from pipelines.base.console import Console
 from pipelines.base.errors import SourceError
-from pipelines.config.prices import ListPrice
+from pipelines.config.listed import ListPrice
 from pipelines.explain.terminal import grid
 from pipelines.prices.book import Price, PriceBook
 

@@ -183,7 +183,7 @@ def _one_sided(marts: Engine, workload_id: str) -> str:
     return f"of its completed runs the bill has {counted}"
 
 
-def as_rows(found: Sequence[Repriced]) -> list[dict[str, Any]]:
+def frame_of(found: Sequence[Repriced]) -> pl.DataFrame:
     """One flat row a comparison; amounts and ratios as text, exact to six places."""
     rows = []
     for one in found:
@@ -217,11 +217,7 @@ def as_rows(found: Sequence[Repriced]) -> list[dict[str, Any]]:
             "notes": "; ".join(one.notes),
         }
         rows.append(row)
-    return rows
-
-
-def frame_of(found: Sequence[Repriced]) -> pl.DataFrame:
-    return pl.DataFrame(as_rows(found), infer_schema_length=None)
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def show(found: Sequence[Repriced], console: Console) -> None:

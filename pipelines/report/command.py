@@ -83,7 +83,7 @@ def write_report(
     """
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.present.page import put, report_page
+    from pipelines.present.render import put, report_page
 
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)

@@ -1,1 +1,14 @@
 """Core tables that SQL expresses badly; pure Polars, one module per table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Row = dict[str, Any]
+Rows = list[Row]
+Frames = Mapping[str, "pl.DataFrame"]
+"""The inputs of a transform by name."""

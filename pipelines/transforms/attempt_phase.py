@@ -9,11 +9,54 @@ A second wastes money for one cause alone: `idle_hold` after the run's end; else
 else `lost_work`, `replay`, the `restart` before a later attempt trains again, or `compile`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
-from pipelines.transforms.attempt_time import ms
+from pipelines.transforms import Frames
+
+STARTUP_PHASES = ("provision", "init", "compile", "restore")
+
+
+def ms(column: str, name: str) -> pl.Expr:
+    """A timestamp as UTC milliseconds."""
+    return pl.col(column).dt.epoch("ms").alias(name)
+
+
+def timed_phases(phase: pl.DataFrame) -> pl.DataFrame:
+    """Declared phases with `started_ms` and `ended_ms`."""
+    return phase.with_columns(ms("started_at", "started_ms"), ms("ended_at", "ended_ms"))
+
+
+def durable_checkpoints(checkpoint: pl.DataFrame) -> pl.DataFrame:
+    """Checkpoints a run can resume from, with `durable_ms`."""
+    return checkpoint.filter("is_resumable", "is_complete").with_columns(ms("durable_at", "durable_ms"))
+
+
+def working_time(attempt: pl.DataFrame, phase: pl.DataFrame, durable: pl.DataFrame) -> pl.DataFrame:
+    """Each attempt with `trains_ms`, when its start-up is over, and `kept_ms`, up to when its work survived."""
+    is_startup = pl.col("phase").is_in(STARTUP_PHASES)
+    begun = phase.group_by("run_id", "attempt_no").agg(
+        train_ms=pl.col("started_ms").filter(pl.col("phase") == "train").min(),
+        startup_ms=pl.col("ended_ms").filter(is_startup).max(),
+    )
+    saved = durable.group_by("run_id", "attempt_no").agg(saved_ms=pl.col("durable_ms").max())
+    timed = (
+        attempt.with_columns(ms("started_at", "started_ms"), ms("ended_at", "ended_ms"))
+        .join(begun, on=["run_id", "attempt_no"], how="left")
+        .join(saved, on=["run_id", "attempt_no"], how="left")
+        .sort("run_id", "attempt_no")
+        .with_columns(
+            trains_ms=pl.coalesce("train_ms", "startup_ms", "started_ms").clip(
+                pl.col("started_ms"), pl.col("ended_ms")
+            ),
+            is_last=pl.col("attempt_no") == pl.col("attempt_no").max().over("run_id"),
+        )
+    )
+    survives_whole = pl.col("is_last") | (pl.col("end_reason") == "completed")
+    kept = pl.when(survives_whole).then("ended_ms").otherwise(pl.coalesce("saved_ms", "trains_ms"))
+    return timed.with_columns(kept_ms=kept.clip(pl.col("trains_ms"), pl.col("ended_ms")))
+
 
 FAILED_STATUSES = ("failed", "killed", "abandoned")
 COMPILE_PURPOSE = "compile_only"
@@ -38,12 +81,10 @@ CLAIMS = {
 ATTEMPT = ["run_id", "attempt_no"]
 
 
-def attempt_phases(
-    work: pl.DataFrame, phase: pl.DataFrame, durable: pl.DataFrame, table: Mapping[str, pl.DataFrame]
-) -> pl.DataFrame:
+def attempt_phases(work: pl.DataFrame, phase: pl.DataFrame, durable: pl.DataFrame, table: Frames) -> pl.DataFrame:
     """Stretches as (run_id, attempt_no, part_no, phase, waste_cause, started_ms, ended_ms).
 
-    `work`, `phase` and `durable` are those of `attempt_time`, `table` has those of the trackers and dim_run.
+    `work`, `phase` and `durable` are those of the functions above; `table` has the trackers' tables and dim_run.
     """
     moments = {"epoch": "completed_at", "checkpoint": "durable_at", "evaluation": "evaluated_at"}
     reached = pl.concat(

@@ -5,6 +5,8 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.transforms import Rows
+
 # What each kind covers (ref_commitment_eligibility), and whether it is bound to an instance family in a region.
 KINDS: dict[str, tuple[tuple[str, ...], bool]] = {
     "compute_savings_plan": (("ec2_instance", "fargate", "lambda"), False),
@@ -49,13 +51,15 @@ def rates(use: pl.DataFrame, commitments: pl.DataFrame, declared: pl.DataFrame, 
     """Price over list price by payer, offer, region and type: the payer's own, the declared and the reviewed ones."""
     payers = use.select(PAYER).unique()
     terms = commitments.group_by(*PAYER, "commitment_id", "commitment_kind").agg(pl.col(*_TERMS).first())
+    # Rounded as the SQL function `ratio` does.
+    ratio = (pl.col("used_cost_usd") / pl.col("list_cost_usd") * 1e6 + 0.5).floor() / 1e6
     own = (
         use.filter(pl.col("commitment_kind") != "none")
         .join(terms, on=[*PAYER, "commitment_id", "commitment_kind"], how="left")
         .with_columns(pl.col(_TERMS).fill_null(""))
         .group_by(*PAYER, *_RATE)
         .agg(pl.col("used_cost_usd", "list_cost_usd").sum().cast(pl.Float64))
-        .with_columns(paid_ratio=_six_places(pl.col("used_cost_usd") / pl.col("list_cost_usd")))
+        .with_columns(paid_ratio=ratio)
     )
     parts = [
         (own, "own bill"),
@@ -98,11 +102,11 @@ def unknown_use(commitments: pl.DataFrame) -> dict[tuple[Any, ...], str]:
     return found
 
 
-def offers(usage: pl.DataFrame, rates: pl.DataFrame, is_bound: bool) -> list[dict[str, Any]]:
+def offers(usage: pl.DataFrame, rates: pl.DataFrame, is_bound: bool) -> Rows:
     """Each offer with the usage it may cover, priced; one empty offer where no rate is known for any of the usage."""
     if usage.is_empty():
         return []
-    scopes: list[dict[str, Any]] = [{"region_id": "", "instance_family": ""}]
+    scopes: Rows = [{"region_id": "", "instance_family": ""}]
     if is_bound:
         scopes = usage.select("region_id", "instance_family").unique(maintain_order=True).to_dicts()
     found = []
@@ -132,8 +136,3 @@ def _priced(usage: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
             *(pl.coalesce(name, f"{name}_found").alias(name) for name in columns),
         )
     return priced
-
-
-def _six_places(ratio: pl.Expr) -> pl.Expr:
-    """As the SQL function `ratio` rounds."""
-    return (ratio * 1e6 + 0.5).floor() / 1e6

@@ -12,7 +12,7 @@ import polars as pl
 from pipelines.analysis.estimate import unit_cost
 from pipelines.analysis.matched import Run, one_side
 from pipelines.base.errors import UsageError
-from pipelines.transforms import run_pair
+from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.run_pair import price_on, prices_of, runs_of
 
 INPUTS = (*run_pair.INPUTS, "declared_baseline", "declared_baseline_run", "published_baseline", "mart_price_book")
@@ -21,7 +21,7 @@ HOURS = ("hours_per_unit", "hours_low_per_unit", "hours_high_per_unit")
 FIGURES = (*HOURS, "success_hours_per_unit", "baseline_paid_ratio")
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """Every declared version, and those published before, which stay sealed. UsageError for one that was edited."""
     prices = prices_of(table["mart_price_book"])
     runs: dict[str, Run] = {}
@@ -56,7 +56,7 @@ def _version(row: Mapping[str, Any]) -> tuple[str, int]:
     return row["baseline_name"], row["baseline_version"]
 
 
-def _asserted(baseline: Mapping[str, Any]) -> dict[str, Any]:
+def _asserted(baseline: Mapping[str, Any]) -> Row:
     paid = baseline["baseline_paid_ratio"]
     return {
         "baseline_evidence": "asserted",
@@ -66,9 +66,9 @@ def _asserted(baseline: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _measured(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[str, Run]) -> dict[str, Any]:
+def _measured(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[str, Run]) -> Row:
     """Hours and paid ratio of the named runs as ratios of sums, failed runs included, and the interval of hours."""
-    row: dict[str, Any] = {"baseline_evidence": "measured", "run_count": 0, "failed_run_count": 0, "is_sealed": False}
+    row: Row = {"baseline_evidence": "measured", "run_count": 0, "failed_run_count": 0, "is_sealed": False}
     own = [runs[run_id] for run_id in named if run_id in runs]
     faults = [*_faults(baseline, named, runs)]
     side = None if faults else one_side(own, baseline["unit_measure"])

@@ -1,32 +1,18 @@
 """One row per port and input: a bar of its tornado, what the port is expected to bring at either end of the input."""
 
-from typing import Any
-
 import polars as pl
 
 from pipelines.analysis.break_even import tornado
-from pipelines.transforms import port_case
+from pipelines.transforms import Rows, port_case
 from pipelines.transforms.port_case import CURRENCY, port_cases
 
 INPUTS = port_case.INPUTS
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """The bars of every port whose saving and cadence are known, the widest first."""
     return [
-        {
-            "port_name": found.port["port_name"],
-            "billing_currency": CURRENCY,
-            "sensitivity_input": bar.input,
-            "swing_rank": rank,
-            "low_value": bar.low,
-            "base_value": bar.base,
-            "high_value": bar.high,
-            "break_even_value": bar.break_even,
-            "low_npv_usd": bar.at_low,
-            "high_npv_usd": bar.at_high,
-            "swing_usd": bar.swing,
-        }
+        {"port_name": found.port["port_name"], "billing_currency": CURRENCY, "swing_rank": rank, **vars(bar)}
         for found in port_cases(table)
         if found.case is not None
         for rank, bar in enumerate(tornado(found.case, found.low, found.high), start=1)

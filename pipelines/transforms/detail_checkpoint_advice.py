@@ -5,12 +5,11 @@ never interrupted takes the rate of all runs of its workload on its instance typ
 interrupted either a published one. Restarts cost the same at any distance and are in no cost here.
 """
 
-from typing import Any
-
 import polars as pl
 
 from pipelines.analysis import checkpoint_interval as rules
-from pipelines.transforms.attempt_time import durable_checkpoints, ms
+from pipelines.transforms import Row, Rows
+from pipelines.transforms.attempt_phase import durable_checkpoints, ms
 
 INPUTS = ("fct_run", "stg_tracker__attempt", "stg_tracker__resource", "stg_tracker__phase", "stg_tracker__checkpoint")
 # These ends are known beforehand; every other one interrupts.
@@ -25,16 +24,18 @@ _OF_THE_RUN = (
 )  # fmt: skip
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """Advice by run; null where the run's records do not measure what a figure needs."""
     saved = durable_checkpoints(table["stg_tracker__checkpoint"])
     attempt = _attempts(table["stg_tracker__attempt"], table["stg_tracker__phase"], saved)
+    stay = (pl.col("left_at") - pl.col("joined_at")).dt.total_milliseconds()
+    node_seconds = table["stg_tracker__resource"].group_by(_OF_RUN).agg(node_seconds=stay.sum() / 1000)
     history = (
         table["fct_run"]
         .select(*_OF_THE_RUN, "effective_cost_usd", "lost_work_cost_usd")
         .with_columns(pl.col("effective_cost_usd", "lost_work_cost_usd").cast(pl.Float64))
         .join(_history(attempt), on="run_id", how="left")
-        .join(_node_seconds(table["stg_tracker__resource"]), on="run_id", how="left")
+        .join(node_seconds.filter(pl.col("node_seconds") > 0), on="run_id", how="left")
         .join(_saves(attempt, saved), on="run_id", how="left")
         .with_columns(pl.col("interruption_count", "noticed_count", "save_count").fill_null(0))
         .with_columns(
@@ -76,11 +77,6 @@ def _history(attempt: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _node_seconds(resource: pl.DataFrame) -> pl.DataFrame:
-    stay = (pl.col("left_at") - pl.col("joined_at")).dt.total_milliseconds()
-    return resource.group_by(_OF_RUN).agg(node_seconds=stay.sum() / 1000).filter(pl.col("node_seconds") > 0)
-
-
 def _saves(attempt: pl.DataFrame, saved: pl.DataFrame) -> pl.DataFrame:
     begun = attempt.select(*_OF_ATTEMPT, begun_ms=pl.coalesce("trains_ms", "started_ms"))
     gap = pl.col("durable_ms") - pl.coalesce(pl.col("durable_ms").shift(1).over(_OF_ATTEMPT), "begun_ms")
@@ -98,11 +94,11 @@ def _saves(attempt: pl.DataFrame, saved: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _advice(run: dict[str, Any]) -> dict[str, Any]:
+def _advice(run: Row) -> Row:
     basis, between, noticed = _interruptions(run)
     rate = _quotient(run["effective_cost_usd"], run["attempt_seconds"])
     save, done, restart = run["save_seconds"], run["done_interval_seconds"], run["restart_seconds"]
-    found: dict[str, Any] = {
+    found: Row = {
         **{name: run[name] for name in _OF_THE_RUN},
         "save_count": run["save_count"],
         "save_seconds": save,
@@ -143,7 +139,7 @@ def _advice(run: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _interruptions(run: dict[str, Any]) -> tuple[str | None, float | None, float]:
+def _interruptions(run: Row) -> tuple[str | None, float | None, float]:
     """What the rate rests on, the mean seconds between interruptions of the whole run, the share saved upon notice."""
     seconds, count = run["attempt_seconds"], run["interruption_count"]
     # One interruption more than was seen, so that the notice is never trusted fully.
@@ -157,7 +153,7 @@ def _interruptions(run: dict[str, Any]) -> tuple[str | None, float | None, float
     return "default", DEFAULT_NODE_SECONDS / nodes, 0.0
 
 
-def _missing(run: dict[str, Any], between: float | None, rate: float | None) -> str | None:
+def _missing(run: Row, between: float | None, rate: float | None) -> str | None:
     reasons = [
         (run["save_count"] == 0, "no durable checkpoint was saved"),
         (run["save_count"] > 0 and run["save_seconds"] is None, "no save records how long it stopped the run"),

@@ -4,21 +4,20 @@ What explains a comparison, or rests on it, takes its runs from here.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
 from pipelines.analysis.comparison import BASES, Taken, take
 from pipelines.analysis.matched import Run
 from pipelines.analysis.registration import registrations_by_workload
-from pipelines.transforms import run_pair
+from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.run_pair import pairs_of, runs_of
 
 INPUTS = (*run_pair.INPUTS, "stg_proof__registration")
 QUERIES = run_pair.QUERIES
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """Every run of every pair, on each basis."""
     registered = registrations_by_workload(table["stg_proof__registration"].to_dicts())
     return [
@@ -30,7 +29,7 @@ def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _rows(taken: Taken, runs: tuple[Run, ...], basis: str) -> Iterator[dict[str, Any]]:
+def _rows(taken: Taken, runs: tuple[Run, ...], basis: str) -> Iterator[Row]:
     parts: dict[str, tuple[str, float | None]] = {}
     for side in taken.sides or ():
         for job in side.jobs:

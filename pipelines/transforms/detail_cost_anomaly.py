@@ -4,20 +4,40 @@ A run is held against the runs of its workload on its instance type that ended b
 with a cost, a month against earlier months. Days and the newest month may be incomplete, so only costlier ones count.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import polars as pl
 
-from pipelines.analysis.far_off import FarOff, far_off
-from pipelines.transforms import watched_cost
-from pipelines.transforms.watched_cost import Point, watched_points
+from pipelines.analysis.far_off import far_off
+from pipelines.transforms import Row, Rows
 
 INPUTS = ("mart_run_cost", "mart_team_cost_monthly", "fct_ledger")
-QUERIES = watched_cost.QUERIES
+# What a team used in a day, and what the machines of an account and family cost while they idled.
+QUERIES = {
+    "fct_ledger": """
+        select watched_kind, subject, usage_date, billing_currency, sum(effective_cost_usd) as effective_cost_usd
+        from (
+            select 'team_day' as watched_kind, team as subject, usage_date, billing_currency, effective_cost_usd
+            from fct_ledger
+            where bucket <> 'shared' and charge_category = 'Usage' and team is not null
+            union all
+            select 'idle_day', 'account ' || account_id || ', ' || accelerator_family, usage_date, billing_currency,
+                effective_cost_usd
+            from fct_ledger
+            where bucket = 'idle'
+        ) as watched
+        group by watched_kind, subject, usage_date, billing_currency
+        having count(effective_cost_usd) = count(*)
+    """
+}
+# What a run is measured by: the first of these that its records measure.
+_MEASURES = {
+    "cost_per_million_tokens_usd": "per million tokens",
+    "cost_per_epoch_usd": "per epoch",
+    "effective_cost_usd": "per run",
+}
 # Less money than this raises no alarm, in any currency.
 LEAST_EXCESS = 10.0
 
@@ -41,58 +61,83 @@ KINDS = {
 }
 
 
-def build(
-    mart_run_cost: pl.DataFrame, mart_team_cost_monthly: pl.DataFrame, fct_ledger: pl.DataFrame
-) -> list[dict[str, Any]]:
+def build(mart_run_cost: pl.DataFrame, mart_team_cost_monthly: pl.DataFrame, fct_ledger: pl.DataFrame) -> Rows:
     """The costs that are far off, each with its reason."""
-    series: dict[tuple[str, ...], list[Point]] = defaultdict(list)
-    for point in watched_points(mart_run_cost, mart_team_cost_monthly, fct_ledger):
-        series[point.kind, point.series, point.currency, point.measure].append(point)
-    found = [row for _, history in sorted(series.items()) for row in _judged(history)]
+    points = pl.concat([_runs(mart_run_cost), _months(mart_team_cost_monthly), _days(fct_ledger)])
+    series = ["anomaly_kind", "series", "billing_currency", "anomaly_measure"]
+    # By series, so that its order does not depend on how the table was written.
+    ordered = points.filter(pl.col("cost") > 0).sort(*series, "at", "subject")
+    found = [row for _, own in ordered.group_by(series, maintain_order=True) for row in _judged(own.to_dicts())]
     return sorted(found, key=lambda row: (row["anomaly_kind"], row["subject"], row["observed_date"]))
 
 
-def _judged(points: list[Point]) -> Iterator[dict[str, Any]]:
-    kind = KINDS[points[0].kind]
-    for number, point in enumerate(points):
-        since = point.at - kind.reach
-        # Seeds that end together are no history of one another.
-        before = [one.cost for one in points[:number] if since <= one.at < point.at][-kind.most :]
-        if len(before) < kind.least:
-            continue
-        off = far_off(point.cost, before, below=kind.below)
-        if off:
-            excess = point.total * (1 - off.expected / point.cost)
-            if abs(excess) >= LEAST_EXCESS:
-                yield _row(point, off, len(before), excess)
-
-
-def _row(point: Point, off: FarOff, count: int, excess: float) -> dict[str, Any]:
-    return {
-        "anomaly_kind": point.kind,
-        "subject": point.subject,
-        "observed_date": point.at.date(),
-        "billing_currency": point.currency,
-        "cost_basis": "effective",
-        "anomaly_measure": point.measure,
-        "observed_cost_usd": point.cost,
-        "expected_cost_usd": off.expected,
-        "history_low_cost_usd": off.low,
-        "history_high_cost_usd": off.high,
-        "history_count": count,
-        "deviation_score": round(off.score, 1),
-        "excess_cost_usd": excess,
-        "anomaly_reason": _reason(point, off, count),
-    }
-
-
-def _reason(point: Point, off: FarOff, count: int) -> str:
-    times, words = point.cost / off.expected, KINDS[point.kind].words.format(series=point.series)
-    compared = f"{times:.1f} times" if times >= 1 else f"{times:.0%} of"
-    return (
-        f"{_money(point.cost)} {point.currency} {point.measure} is {compared} the median of its {count} {words}: "
-        f"{_money(off.expected)}, lowest {_money(off.low)}, highest {_money(off.high)}"
+def _points(frame: pl.DataFrame, kind: str | pl.Expr, series: pl.Expr, *columns: str, measure: pl.Expr) -> pl.DataFrame:
+    """Costs of series, each with when it was; `total` is the whole cost where `cost` is one per unit of work."""
+    subject, at, cost, total = columns
+    return frame.select(
+        anomaly_kind=kind,
+        subject=subject,
+        series=series,
+        at=pl.col(at).cast(pl.Datetime("us")),
+        billing_currency="billing_currency",
+        anomaly_measure=measure,
+        cost=pl.col(cost).cast(pl.Float64),
+        total=pl.col(total).cast(pl.Float64),
     )
+
+
+def _runs(run: pl.DataFrame) -> pl.DataFrame:
+    is_measured = {name: pl.col(name) != 0 for name in _MEASURES}
+    measured = run.filter((pl.col("status") == "completed") & (pl.col("effective_cost_usd") > 0)).with_columns(
+        cost=pl.coalesce(pl.when(holds).then(name) for name, holds in is_measured.items())
+    )
+    series = pl.format("{} on {}", "workload_id", pl.col("instance_type").fill_null("no machine"))
+    measure = pl.coalesce(pl.when(holds).then(pl.lit(_MEASURES[name])) for name, holds in is_measured.items())
+    return _points(measured, pl.lit("run"), series, "run_id", "ended_at", "cost", "effective_cost_usd", measure=measure)
+
+
+def _months(team: pl.DataFrame) -> pl.DataFrame:
+    summed = (
+        team.filter(pl.col("team") != "no team")
+        .group_by("team", "billing_month", "billing_currency")
+        .agg(pl.col("showback_cost_usd").sum(), pl.col("is_cost_partial").any())
+        .filter(~pl.col("is_cost_partial"))
+    )
+    costs = ("team", "billing_month", "showback_cost_usd", "showback_cost_usd")
+    return _points(summed, pl.lit("team_month"), pl.col("team"), *costs, measure=pl.lit("per month"))
+
+
+def _days(day: pl.DataFrame) -> pl.DataFrame:
+    costs = ("subject", "usage_date", "effective_cost_usd", "effective_cost_usd")
+    return _points(day, pl.col("watched_kind"), pl.col("subject"), *costs, measure=pl.lit("per day"))
+
+
+def _judged(points: Rows) -> Iterator[Row]:
+    kind = KINDS[points[0]["anomaly_kind"]]
+    for number, point in enumerate(points):
+        cost, since = point["cost"], point["at"] - kind.reach
+        # Seeds that end together are no history of one another.
+        before = [one["cost"] for one in points[:number] if since <= one["at"] < point["at"]][-kind.most :]
+        off = far_off(cost, before, below=kind.below) if len(before) >= kind.least else None
+        excess = point["total"] * (1 - off.expected / cost) if off else 0.0
+        if off is None or abs(excess) < LEAST_EXCESS:
+            continue
+        times, words = cost / off.expected, kind.words.format(series=point["series"])
+        expected, low, high = map(_money, (off.expected, off.low, off.high))
+        yield point | {
+            "observed_date": point["at"].date(),
+            "cost_basis": "effective",
+            "observed_cost_usd": cost,
+            "expected_cost_usd": off.expected,
+            "history_low_cost_usd": off.low,
+            "history_high_cost_usd": off.high,
+            "history_count": len(before),
+            "deviation_score": round(off.score, 1),
+            "excess_cost_usd": excess,
+            "anomaly_reason": f"{_money(cost)} {point['billing_currency']} {point['anomaly_measure']} is "
+            f"{f'{times:.1f} times' if times >= 1 else f'{times:.0%} of'} the median of its {len(before)} {words}: "
+            f"{expected}, lowest {low}, highest {high}",
+        }
 
 
 def _money(cost: float) -> str:

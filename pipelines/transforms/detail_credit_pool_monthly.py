@@ -6,14 +6,14 @@ own, without an issued amount.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
-from typing import Any
 
 import polars as pl
 
 from pipelines.analysis.forecast import FEWEST_MONTHS, runway
+from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.detail_edp_burn_down_monthly import months_between, months_in_words
 
 INPUTS = (
@@ -47,12 +47,12 @@ _SPEND = ["term_name", "billing_month", "eligible_cost_usd"]
 _UNDECLARED = {"issued_usd": None, "issued_date": None, "expiry_date": None}
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """Every pool, declared or on a bill, from the month it was issued or first used."""
     return pool_months(table["declared_credit_pool"], _uses(table), table["fct_term_spend_monthly"])
 
 
-def _uses(table: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def _uses(table: Frames) -> pl.DataFrame:
     """The credits used by pool and month with a bill in its currency; a declared pool without any use has rows too."""
     pools = table["declared_credit_pool"].sort("pool_no").to_dicts()
     # A pool without payers is every payer's.
@@ -85,11 +85,11 @@ def _uses(table: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     )
 
 
-def pool_months(declared: pl.DataFrame, uses: pl.DataFrame, spend: pl.DataFrame) -> list[dict[str, Any]]:
+def pool_months(declared: pl.DataFrame, uses: pl.DataFrame, spend: pl.DataFrame) -> Rows:
     """The rows of this table, from the uses of each pool by month and the spend that counts toward each pool."""
     declarations = {pool["pool_name"]: pool for pool in declared.to_dicts()}
     eligible = {(name, month): usd for name, month, usd in spend.filter(term_kind="credits")[_SPEND].iter_rows()}
-    rows: list[dict[str, Any]] = []
+    rows: Rows = []
     for _, of_pool in uses.group_by(["pool_name", "billing_currency", "is_declared"], maintain_order=True):
         months = of_pool.to_dicts()
         pool = declarations[months[0]["pool_name"]] if months[0]["is_declared"] else _UNDECLARED
@@ -97,9 +97,7 @@ def pool_months(declared: pl.DataFrame, uses: pl.DataFrame, spend: pl.DataFrame)
     return rows
 
 
-def _rows(
-    pool: dict[str, Any], months: list[dict[str, Any]], eligible: dict[tuple[str, date], Decimal]
-) -> Iterator[dict[str, Any]]:
+def _rows(pool: Row, months: Rows, eligible: dict[tuple[str, date], Decimal]) -> Iterator[Row]:
     issued, expiry, amount = pool["issued_date"], pool["expiry_date"], pool["issued_usd"]
     # A pool whose credits were all taken back has no use; it begins with the bills.
     begun = [month["billing_month"] for month in months if month["used_usd"]] or [months[0]["billing_month"]]
@@ -134,7 +132,7 @@ def _rows(
         }
 
 
-def _history(months: list[dict[str, Any]]) -> list[float]:
+def _history(months: Rows) -> list[float]:
     """Credits used in each closed month, from the first with any use."""
     closed = [float(month["used_usd"]) for month in months if not month["is_open_month"]]
     first = next((number for number, used in enumerate(closed) if used), len(closed))
@@ -148,7 +146,7 @@ def _unused_at_expiry(months: int | None, remaining: Decimal | None, history: li
     return max(float(remaining) - months * mean, 0.0)
 
 
-def _missing_evidence(amount: Decimal | None, first: date, months: list[dict[str, Any]], known: int) -> str | None:
+def _missing_evidence(amount: Decimal | None, first: date, months: Rows, known: int) -> str | None:
     if amount is None:
         return "the issued amount is not declared: add it to [[terms.credits]]"
     missing = months_between(first, months[-1]["billing_month"]) + 1 - len(months)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any
 
 import polars as pl
 
 from pipelines.analysis.forecast import FEWEST_MONTHS, Ahead, months_ahead
+from pipelines.transforms import Row, Rows
 
 INPUTS = ("declared_agreement", "declared_agreement_period", "fct_term_spend_monthly")
 _FORECAST = ("forecast_cost_usd", "forecast_low_cost_usd", "forecast_high_cost_usd")
@@ -39,9 +39,9 @@ class Spend:
 
 def build(
     declared_agreement: pl.DataFrame, declared_agreement_period: pl.DataFrame, fct_term_spend_monthly: pl.DataFrame
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Every agreement, for each month of its periods that has a bill."""
-    rows: list[dict[str, Any]] = []
+    rows: Rows = []
     for agreement in declared_agreement.sort("agreement_name").to_dicts():
         name = agreement["agreement_name"]
         spend = _spend(fct_term_spend_monthly.filter(term_kind="agreement", term_name=name))
@@ -68,9 +68,7 @@ def _spend(months: pl.DataFrame) -> Spend:
     )
 
 
-def _rows(
-    agreement: dict[str, Any], period: dict[str, Any], carried: Decimal, spend: Spend
-) -> Iterator[dict[str, Any]]:
+def _rows(agreement: Row, period: Row, carried: Decimal, spend: Spend) -> Iterator[Row]:
     first, last = period["period_started_date"], period["period_ended_date"]
     committed = period["committed_cost_usd"] + carried
     months = [month for month in sorted(spend.eligible) if first <= month <= last]
@@ -110,7 +108,7 @@ def _sum(costs: dict[date, Decimal], months: list[date]) -> Decimal:
     return sum((costs[month] for month in months), Decimal(0))
 
 
-def _forecast(closed: float, spent: float, committed: float, rule: str, ahead: Ahead | None) -> dict[str, Any]:
+def _forecast(closed: float, spent: float, committed: float, rule: str, ahead: Ahead | None) -> Row:
     """Spend and shortfall at the end of the period, with their bounds; never less than is spent already."""
     sums = (ahead.total, ahead.low, ahead.high) if ahead else (None, None, None)
     ends = [None if each is None else max(closed + each, spent) for each in sums]
@@ -118,7 +116,7 @@ def _forecast(closed: float, spent: float, committed: float, rule: str, ahead: A
     return dict(zip((*_FORECAST, *_SHORTFALL), (*ends, short[0], short[2], short[1]), strict=True))
 
 
-def _shortfall(rows: list[dict[str, Any]], period: dict[str, Any], carried: Decimal) -> Decimal:
+def _shortfall(rows: Rows, period: Row, carried: Decimal) -> Decimal:
     """The exact shortfall of a period that has ended; 0 while it runs."""
     if not rows or rows[-1]["remaining_month_count"]:
         return Decimal(0)

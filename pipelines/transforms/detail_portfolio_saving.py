@@ -1,13 +1,13 @@
 """One row per cost basis: what Trainium saves over the workloads whose comparison is decided or inconclusive."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
 from pipelines.analysis.comparison import BASES
 from pipelines.analysis.estimate import portfolio
 from pipelines.analysis.verdict import DECIDED, RUN_FLOOR
+from pipelines.transforms import Row, Rows
 from pipelines.transforms.port_case import best_pair
 
 INPUTS = ("mart_silicon_comparison",)
@@ -15,9 +15,9 @@ INPUTS = ("mart_silicon_comparison",)
 _SHOWN = (*DECIDED, "inconclusive")
 
 
-def build(mart_silicon_comparison: pl.DataFrame) -> list[dict[str, Any]]:
+def build(mart_silicon_comparison: pl.DataFrame) -> Rows:
     """Each workload counts once, with its pair of the most runs; below three of them nothing is estimated."""
-    rows: list[dict[str, Any]] = []
+    rows: Rows = []
     for basis in BASES:
         pairs = dict(_pairs(mart_silicon_comparison, basis))
         savings = {
@@ -25,7 +25,7 @@ def build(mart_silicon_comparison: pl.DataFrame) -> list[dict[str, Any]]:
             for name, pair in pairs.items()
             if pair["verdict"] in _SHOWN and float(pair["saving_ratio"]) < 1
         }
-        row: dict[str, Any] = {
+        row: Row = {
             "cost_basis": basis,
             "workload_count": len(savings),
             "left_out_workload_count": len(pairs) - len(savings),
@@ -44,7 +44,7 @@ def build(mart_silicon_comparison: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _pairs(comparison: pl.DataFrame, basis: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _pairs(comparison: pl.DataFrame, basis: str) -> Iterator[tuple[str, Row]]:
     """The first currency by name where a workload is billed in several: a ratio has none."""
     keys = comparison.select("workload_id", "billing_currency").unique().sort(pl.all(), descending=True)
     for workload_id, currency in keys.iter_rows():

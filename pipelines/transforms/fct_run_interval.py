@@ -14,8 +14,7 @@ Pure Polars over run-sized frames. Times are UTC milliseconds; intervals are hal
 import polars as pl
 
 from pipelines.base.limits import MOST_PASSES
-from pipelines.transforms.attempt_phase import attempt_phases
-from pipelines.transforms.attempt_time import durable_checkpoints, ms, timed_phases, working_time
+from pipelines.transforms.attempt_phase import attempt_phases, durable_checkpoints, ms, timed_phases, working_time
 
 INPUTS = (
     "dim_run",

@@ -1,26 +1,25 @@
 """One row per port: what it cost, what a run saves, and whether, when and how probably it pays back."""
 
 from datetime import date, timedelta
-from typing import Any
 
 import polars as pl
 
 from pipelines.analysis.break_even import payback_probability, runs_to_break_even
-from pipelines.transforms import port_case
+from pipelines.transforms import Row, Rows, port_case
 from pipelines.transforms.port_case import CURRENCY, MONTH_DAYS, PortCase, port_cases
 
 INPUTS = (*port_case.INPUTS, "detail_savings_run", "detail_savings_adjustment")
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """Every declared port; null where nothing measures or plans what a figure needs."""
     savings, adjustments = table["detail_savings_run"], table["detail_savings_adjustment"]
     return [_row(found, savings, adjustments) for found in port_cases(table)]
 
 
-def _row(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> dict[str, Any]:
+def _row(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> Row:
     port, case = found.port, found.case
-    row: dict[str, Any] = {
+    row: Row = {
         **{name: port[name] for name in ("port_name", "workload_id", "started_date", "horizon_months")},
         "billing_currency": CURRENCY,
         **{f"{kind}_cost_usd": usd for kind, usd in found.costs.items()},
@@ -51,7 +50,7 @@ def _row(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> d
     return row
 
 
-def _runs(found: PortCase, saving: float) -> dict[str, Any]:
+def _runs(found: PortCase, saving: float) -> Row:
     """Runs to break even, fewest where a run saves most; null is never."""
     needed = runs_to_break_even(found.port_cost, saving)
     row = {"saving_per_run_usd": saving, "break_even_run_count": needed, "break_even": _words(needed)}
@@ -75,7 +74,7 @@ def _after(start: date, months: float | None) -> date | None:
     return None if days is None or days > (date.max - start).days else start + timedelta(days=days)
 
 
-def _realized(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> dict[str, Any]:
+def _realized(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> Row:
     """What was avoided since the port began, as in mart_savings_monthly, compared with the plan for as many runs."""
     port = found.port
     since = pl.col("month_date") >= port["started_date"].replace(day=1)
@@ -85,7 +84,7 @@ def _realized(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame)
     )
     if runs.is_empty() and adjusted.is_empty():
         return {}
-    row: dict[str, Any] = {"realized_run_count": runs.height}
+    row: Row = {"realized_run_count": runs.height}
     planned_usd, planned_ratio = port["planned_baseline_cost_per_run_usd"], port["planned_saving_ratio"]
     if planned_usd is not None and planned_ratio is not None:
         row["planned_saving_usd"] = runs.height * float(planned_usd) * planned_ratio

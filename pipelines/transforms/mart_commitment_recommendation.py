@@ -9,10 +9,12 @@ and reservations are bound to an instance family in a region.
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from pipelines.analysis import commitment_baseline as baseline
+from pipelines.transforms import Row, Rows
 from pipelines.transforms import commitment_offer as offer
-from pipelines.transforms.commitment_advice import advice, purchase
 
 INPUTS = (
     "detail_commitment_use_hourly",
@@ -32,7 +34,7 @@ QUERIES = {
 }
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """Every offer with a rate, and for each kind without one a row that shows that."""
     use, commitments = table["detail_commitment_use_hourly"], table["detail_commitment_utilization_daily"]
     known = offer.rates(use, commitments, table["declared_commitment_rate"], table["ref_commitment_rate"])
@@ -44,13 +46,13 @@ def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
 
 def recommend(
     demand: pl.DataFrame, rates: pl.DataFrame, held: pl.DataFrame, unknown: dict[tuple[Any, ...], str] | None = None
-) -> list[dict[str, Any]]:
+) -> Rows:
     """The recommendations for the frames of commitment_offer: on-demand usage, rates, and commitments in force.
 
     `unknown` has the payers and currencies whose use of their commitments is unknown, each with the reason.
     """
     family = pl.col("usage_type_key").str.strip_prefix("ml.").str.split(".").list.first()
-    rows: list[dict[str, Any]] = []
+    rows: Rows = []
     for payer, used in demand.with_columns(instance_family=family).group_by(offer.PAYER, maintain_order=True):
         is_payers = (pl.col("payer_account_id") == payer[0]) & (pl.col("billing_currency") == payer[1])
         oldest, newest = used["first_hour_at"].min(), used["last_hour_at"].max()
@@ -63,26 +65,22 @@ def recommend(
                 judged = advice(row, oldest, newest, reason)
                 judged["eligible_share_ratio"] = _share(judged, usage, newest)
                 rows.append(purchase(judged, held.filter(is_kinds), newest, reason))
-    _name_exclusive(rows)
+    # Of those that would cover the same use at most one is right.
+    advised = [row for row in rows if row["advice"] == "commit"]
+    for row in advised:
+        others = [_name(other) for other in advised if other is not row and _overlaps(row, other)]
+        row["exclusive_offers"] = "; ".join(others) or None
     return rows
 
 
-def _share(row: dict[str, Any], usage: pl.DataFrame, newest: Any) -> float | None:
+def _share(row: Row, usage: pl.DataFrame, newest: Any) -> float | None:
     """The share of all eligible on-demand use of the kind, at list price, that the commitment would have covered."""
     whole = usage.filter(pl.col("hour_started_at") > newest - timedelta(weeks=row["week_count"]))["list_cost_usd"].sum()
     covered = row.get("simulated_covered_list_usd")
     return covered / float(whole) if covered is not None and whole else None
 
 
-def _name_exclusive(rows: list[dict[str, Any]]) -> None:
-    """Name in each row that recommends a commitment the others that would cover the same use: at most one is right."""
-    advised = [row for row in rows if row["advice"] == "commit"]
-    for row in advised:
-        others = [_name(other) for other in advised if other is not row and _overlaps(row, other)]
-        row["exclusive_offers"] = "; ".join(others) or None
-
-
-def _overlaps(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _overlaps(one: Row, other: Row) -> bool:
     if any(one[name] != other[name] for name in offer.PAYER):
         return False
     if not set(offer.KINDS[one["commitment_kind"]][0]) & set(offer.KINDS[other["commitment_kind"]][0]):
@@ -92,6 +90,109 @@ def _overlaps(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(ours == theirs or not ours or not theirs for ours, theirs in bounds)
 
 
-def _name(row: dict[str, Any]) -> str:
+def _name(row: Row) -> str:
     names = ("commitment_kind", "purchase_term", "payment_option", "region_id", "instance_family")
     return " ".join(row[name] for name in names if row[name])
+
+
+# Bought in four steps, no more than a quarter of it ends at once.
+TRANCHES = 4
+
+
+def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
+    """The row of an offer with the commitment that its usage proves, its simulation and its back-test.
+
+    `commit` needs a back-test that saves money. What cannot be judged is `undecided`, with null for the commitment;
+    `unknown_use` is the reason where the use of the payer's own commitments is unknown.
+    """
+    usage: pl.DataFrame = row.pop("usage")
+    rated, unrated = usage.filter(pl.col("paid_ratio").is_not_null()), usage.filter(pl.col("paid_ratio").is_null())
+    demand, paid = _matrix(rated, oldest, newest)
+    weeks = len(demand) // baseline.WEEK_HOURS
+    row |= {
+        "eligible_list_cost_usd": float(rated["list_cost_usd"].sum()),
+        "unrated_list_cost_usd": float(unrated["list_cost_usd"].sum()),
+        "unrated_usage_types": ", ".join(unrated["usage_type_key"].unique().sort()) or None,
+        "rate_basis": " and ".join(rated["rate_basis"].unique().sort()) or None,
+        "last_used_at": usage["hour_started_at"].max(),
+        "week_count": weeks,
+        "commitment_per_hour_usd": None,
+        "advice": "undecided",
+    }
+    if unknown_use:
+        return row | {"advice_reason": unknown_use}
+    if rated.is_empty():
+        return row | {"advice_reason": "no rate is known for any of the usage"}
+    if weeks < baseline.FEWEST_WEEKS:
+        return row | {"advice_reason": f"{weeks} whole weeks of history; advice needs {baseline.FEWEST_WEEKS}"}
+    proven, best = baseline.proven_commitment(demand, paid), baseline.best_commitment(demand, paid)
+    tested = baseline.back_test(demand, paid)
+    if tested is not None:
+        learned, scored, best_savings = tested
+        row |= {
+            "back_test_commitment_per_hour_usd": learned,
+            "back_test_savings_usd": scored.savings,
+            "back_test_best_savings_usd": best_savings,
+            "back_test_regret_usd": best_savings - scored.savings,
+        }
+    elif proven:
+        needed = baseline.FEWEST_TESTED_WEEKS
+        return row | {"advice_reason": f"{weeks} whole weeks of history; a back-test needs {needed}"}
+    is_proven = tested is None or tested[1].savings > 0
+    commitment = proven if is_proven else 0.0
+    outcome = baseline.simulate(commitment, demand, paid)
+    return row | {
+        "best_commitment_per_hour_usd": best,
+        "commitment_per_hour_usd": commitment,
+        "simulated_coverage_ratio": outcome.coverage,
+        "simulated_covered_list_usd": outcome.covered,
+        "simulated_utilization_ratio": outcome.utilization if commitment else None,
+        "simulated_savings_usd": outcome.savings,
+        "worst_week_savings_usd": outcome.worst_week,
+        "next_dollar_value_usd": baseline.next_dollar(commitment, demand, paid),
+        "advice": "commit" if commitment else "commit nothing",
+        "advice_reason": _reason(commitment, best, proven),
+    }
+
+
+def _reason(commitment: float, best: float, proven: float) -> str:
+    if commitment:
+        return "19 of 20 histories resampled from these weeks would have paid for at least this much"
+    if proven:
+        return "its back-test saves nothing: bought after two thirds of these weeks, it would not have paid in the rest"
+    if best:
+        return "it would have paid in these weeks, but not in enough histories resampled from them"
+    return "no level of hourly use lasts long enough to pay for a commitment: occasional use is no baseline"
+
+
+def _matrix(rated: pl.DataFrame, oldest: Any, newest: Any) -> tuple[baseline.Floats, baseline.Floats]:
+    """Demand at plan prices by hour and rate, whole weeks back from the newest hour; and the rates, ascending."""
+    paid = np.unique(rated["paid_ratio"].to_numpy())
+    hours = int((newest - oldest) / timedelta(hours=1)) + 1
+    weeks = hours // baseline.WEEK_HOURS
+    demand = np.zeros((weeks * baseline.WEEK_HOURS, max(len(paid), 1)))
+    if rated.is_empty() or not weeks:
+        return demand, paid
+    first = newest - timedelta(hours=len(demand) - 1)
+    kept = rated.filter(pl.col("hour_started_at") >= first)
+    row = ((kept["hour_started_at"] - first).dt.total_hours()).to_numpy()
+    column = np.searchsorted(paid, kept["paid_ratio"].to_numpy())
+    np.add.at(demand, (row, column), (kept["list_cost_usd"] * kept["paid_ratio"]).to_numpy())
+    return demand, paid
+
+
+def purchase(row: Row, held: pl.DataFrame, newest: Any, unknown_use: str | None) -> Row:
+    """The row with what is paid upfront, the size of each step, and what of the same kind ends within the new term."""
+    years = {"1": 1, "3": 3}.get((row["purchase_term"] or " ")[0])
+    upfront = {"No Upfront": 0.0, "Partial Upfront": 0.5, "All Upfront": 1.0}.get(row["payment_option"])
+    ending = held.filter(pl.col("ended_at") <= newest + timedelta(days=365 * (years or 1)))
+    known = years is not None and upfront is not None
+    hourly = row["commitment_per_hour_usd"]
+    return row | {
+        "upfront_cost_usd": hourly * 8760 * years * upfront if known and hourly is not None else None,
+        "tranche_per_hour_usd": hourly / TRANCHES if hourly is not None else None,
+        "expiring_per_hour_usd": None
+        if unknown_use
+        else float(ending["commitment_per_hour_usd"].cast(pl.Float64).sum()),
+        "next_expiry_at": ending["ended_at"].min(),
+    }

@@ -14,7 +14,8 @@ import polars as pl
 
 from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.decomposition import Part, decompose
-from pipelines.transforms.run_pair import PAIR_KEY
+from pipelines.transforms import Row, Rows
+from pipelines.transforms.run_pair import PAIR_KEY, Prices, prices_of
 
 INPUTS = ("mart_silicon_comparison", "detail_compared_run", "detail_run_unit_cost", "mart_price_book")
 OPERATIONS = "operations"
@@ -32,12 +33,11 @@ _MISSING = {
     "convergence": "not every run records the step at its target: it is in silicon_hours",
     "price_change": _NO_PRICE,
 }
-Prices = dict[tuple[str, str, str], list[tuple[date, float]]]
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """The factors of every pair that has a unit cost on both sides."""
-    prices = _prices(table["mart_price_book"])
+    prices = prices_of(table["mart_price_book"])
     compared = table["detail_compared_run"].filter(comparison_part="compared").select(*_KEY, "run_id", "unit_measure")
     runs = compared.join(table["detail_run_unit_cost"], on=["run_id", "unit_measure"]).sort("run_id")
     # A pair that claims no saving has none to explain.
@@ -46,7 +46,7 @@ def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     return [row for pair in measured.iter_rows(named=True) for row in _rows(pair, runs, prices)]
 
 
-def _rows(pair: dict[str, Any], runs: pl.DataFrame, prices: Prices) -> Iterator[dict[str, Any]]:
+def _rows(pair: Row, runs: pl.DataFrame, prices: Prices) -> Iterator[Row]:
     sides = [_measured(pair, pair[f"{side}_instance_type"], runs, prices) for side in SIDES]
     # What one side lacks is divided out of neither.
     known = {name for name in sides[0] if all(side[name] is not None for side in sides)}
@@ -66,12 +66,12 @@ def _rows(pair: dict[str, Any], runs: pl.DataFrame, prices: Prices) -> Iterator[
         }
 
 
-def _measured(pair: dict[str, Any], instance_type: str, runs: pl.DataFrame, prices: Prices) -> dict[str, float | None]:
+def _measured(pair: Row, instance_type: str, runs: pl.DataFrame, prices: Prices) -> dict[str, float | None]:
     """Ratios of sums over the successes of one side; None where one of them does not record a part."""
     own = runs.filter(**{name: pair[name] for name in _KEY}, instance_type=instance_type).to_dicts()
     units, hours = _sum(run["unit_count"] for run in own), _sum(run["instance_hours"] for run in own)
 
-    def priced(on: Callable[[dict[str, Any]], date]) -> float | None:
+    def priced(on: Callable[[Row], date]) -> float | None:
         at_list = [(run["instance_hours"], _price(prices, run, on(run))) for run in own]
         return _quotient(_sum(None if usd is None or h is None else float(h) * usd for h, usd in at_list), hours)
 
@@ -102,19 +102,10 @@ def _factors(side: dict[str, float | None], known: set[str]) -> dict[str, float 
     }
 
 
-def _prices(listed: pl.DataFrame) -> Prices:
-    """On-demand prices by currency, instance type and region, oldest first."""
-    found: Prices = {}
-    for row in listed.filter(offer="on_demand").sort("from_date").iter_rows(named=True):
-        place = row["billing_currency"], row["instance_type"], row["region_id"]
-        found.setdefault(place, []).append((row["from_date"], float(row["price_per_hour_usd"])))
-    return found
-
-
-def _price(prices: Prices, run: dict[str, Any], day: date) -> float | None:
+def _price(prices: Prices, run: Row, day: date) -> float | None:
     """The price of an instance-hour on a day; the oldest one known where the book begins later."""
     for region in (run["region_id"], REGION):
-        if held := prices.get((run["billing_currency"], run["instance_type"], region)):
+        if held := prices.get((run["instance_type"], region, run["billing_currency"])):
             return next((usd for from_date, usd in reversed(held) if from_date <= day), held[0][1])
     return None
 

@@ -5,22 +5,10 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.analysis.crossover import (
-    KINDS,
-    MONTH_DAYS,
-    MONTH_HOURS,
-    UNDECIDED,
-    Capacity,
-    Found,
-    blended_price,
-    break_even_tokens_per_second,
-    crossover_tokens,
-    crossover_utilization,
-    judge,
-    saving_of_days,
-)
+from pipelines.analysis import crossover
+from pipelines.analysis.crossover import KINDS, MONTH_DAYS, MONTH_HOURS, UNDECIDED, Capacity, blended_price
 from pipelines.analysis.estimate import Estimate
-from pipelines.transforms import serving_side
+from pipelines.transforms import Row, Rows, serving_side
 from pipelines.transforms.run_pair import prices_of
 from pipelines.transforms.serving_candidate import Candidate, candidate_of, is_itself, served_options
 from pipelines.transforms.serving_side import BASES, Side, sides_of
@@ -29,7 +17,7 @@ INPUTS = (*serving_side.INPUTS, "mart_price_book", "declared_serving")
 QUERIES = serving_side.QUERIES
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """Every declared way to serve a model that the bill shows, and every other way it is served in already."""
     sides, prices = sides_of(table), prices_of(table["mart_price_book"])
     declared = table["declared_serving"].sort("serving_no").to_dicts()
@@ -41,18 +29,18 @@ def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _alone(side: Side) -> dict[str, Any]:
+def _alone(side: Side) -> Row:
     lacking = "no other way to serve it is measured or declared in [[decisions.serving]]"
     if not any(side.tokens.values()):
         lacking += "; no traffic is recorded"
     return _today(side) | {"verdict": UNDECIDED, "verdict_reason": lacking, "missing_evidence": lacking}
 
 
-def _today(side: Side) -> dict[str, Any]:
+def _today(side: Side) -> Row:
     """The columns of the baseline."""
     tokens, effective, days = side.tokens, side.costs("effective"), len(side.dates)
     whole = sum(tokens.values())
-    row: dict[str, Any] = {
+    row: Row = {
         "model": side.model,
         "billing_currency": side.currency,
         "baseline_platform": side.platform,
@@ -71,7 +59,7 @@ def _today(side: Side) -> dict[str, Any]:
     return row
 
 
-def _row(side: Side, candidate: Candidate) -> dict[str, Any]:
+def _row(side: Side, candidate: Candidate) -> Row:
     option, capacity = candidate.option, candidate.capacity
     whole, days = sum(side.tokens.values()), len(side.dates)
     row = _today(side) | {
@@ -101,14 +89,12 @@ def _row(side: Side, candidate: Candidate) -> dict[str, Any]:
         row |= {"saving_ratio": found.saving, "saving_low_ratio": found.low, "saving_high_ratio": found.high}
         row |= _payback(option, row)
     utilization = row.get("crossover_utilization_ratio")
-    verdict, reason, recommended = judge(
-        Found(
-            (side.is_capacity, option["is_capacity"]),
-            estimates,
-            utilization is not None and utilization > 1,
-            candidate.gaps,
-            faults,
-        )
+    verdict, reason, recommended = crossover.judge(
+        (side.is_capacity, option["is_capacity"]),
+        estimates,
+        utilization is not None and utilization > 1,
+        candidate.gaps,
+        faults,
     )
     if found is not None and found.low is not None:
         weeks = len({day.isocalendar()[:2] for day in side.dates})
@@ -142,7 +128,7 @@ def _day_costs(side: Side, candidate: Candidate, basis: str) -> list[float] | No
     return costs
 
 
-def _crossover(side: Side, candidate: Candidate, row: Mapping[str, Any]) -> dict[str, Any]:
+def _crossover(side: Side, candidate: Candidate, row: Mapping[str, Any]) -> Row:
     """Where capacity and tokens cost the same; empty where both sides are of one kind or a price is unknown."""
     if side.is_capacity == candidate.option["is_capacity"]:
         return {}
@@ -151,14 +137,14 @@ def _crossover(side: Side, candidate: Candidate, row: Mapping[str, Any]) -> dict
     price = blended_price(side.tokens, prices)
     if capacity is None or price is None:
         return {"blended_price_usd": price}
-    volume = crossover_tokens(capacity, price)
+    volume = crossover.crossover_tokens(capacity, price)
     today = row["tokens_per_month"]
     return {
         "blended_price_usd": price,
         "crossover_tokens_per_month": volume,
-        "crossover_utilization_ratio": crossover_utilization(capacity, price),
+        "crossover_utilization_ratio": crossover.crossover_utilization(capacity, price),
         "traffic_multiple": volume / today if volume is not None and today else None,
-        "break_even_tokens_per_second": break_even_tokens_per_second(capacity.usd_per_hour, price),
+        "break_even_tokens_per_second": crossover.break_even_tokens_per_second(capacity.usd_per_hour, price),
     }
 
 
@@ -175,10 +161,10 @@ def _estimate(side: Side, after: Sequence[float] | None, basis: str) -> Estimate
     before = side.costs(basis)
     if before is None or after is None or sum(before) <= 0 or sum(after) <= 0:
         return None
-    return saving_of_days(side.dates, before, after)
+    return crossover.saving_of_days(side.dates, before, after)
 
 
-def _payback(option: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+def _payback(option: Mapping[str, Any], row: Mapping[str, Any]) -> Row:
     """Months until what a move costs once is saved; none where it saves nothing."""
     port = float(option["port_cost_usd"])
     saved = row["baseline_cost_per_month_usd"] - row["candidate_cost_per_month_usd"] + port / option["horizon_months"]

@@ -13,7 +13,7 @@ import polars as pl
 from pipelines.analysis.comparison import SIDES, Context, compare
 from pipelines.analysis.matched import FAILED, Run
 from pipelines.analysis.registration import registrations_by_workload
-from pipelines.transforms import run_pair
+from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.run_pair import FIELDS, pairs_of, price_on, prices_of, runs_of
 
 INPUTS = (
@@ -41,7 +41,7 @@ QUERIES = run_pair.QUERIES | {
 }
 
 
-def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
+def build(**table: pl.DataFrame) -> Rows:
     """Every pair of instance types on which a workload completed a run, on each basis."""
     delay = dict(table["declared_workload"].select("workload_id", "delay_usd_per_day").iter_rows())
     impossible = dict(table["detail_run_efficiency"].select("run_id", "is_impossible").iter_rows())
@@ -63,7 +63,7 @@ def build(**table: pl.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def delay_cost(row: dict[str, Any], usd_per_day: Any) -> float | None:
+def delay_cost(row: Row, usd_per_day: Any) -> float | None:
     """USD by which a later result of the candidate costs more; negative where it is sooner."""
     hours = [row.get(f"{side}_hours_to_target") for side in SIDES]
     if usd_per_day is None or hours[0] is None or hours[1] is None:

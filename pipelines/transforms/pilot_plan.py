@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import polars as pl
 
@@ -11,13 +10,13 @@ from pipelines.analysis.matched import Run, Side, one_side
 from pipelines.analysis.pilot import cost_of_a_run, deciding_saving, runs_to_do
 from pipelines.analysis.recommendation import PILOT
 from pipelines.analysis.sensitivity import spent
+from pipelines.transforms import Row
 from pipelines.transforms.port_case import BASIS, CURRENCY
+from pipelines.transforms.run_pair import number
 from pipelines.transforms.workload_case import FAMILIES, WorkloadCase
 
 
-def pilot_plan(
-    case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame, offers: pl.DataFrame
-) -> dict[str, Any]:
+def pilot_plan(case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame, offers: pl.DataFrame) -> Row:
     """The columns of mart_portfolio on the pilot; none where a measurement or a hard stop decides.
 
     `compared` are the runs of all workloads (run_pair), `prices` is mart_price_book, `offers` stg_aws__capacity_offer.
@@ -35,7 +34,7 @@ def pilot_plan(
     gpu, trainium = map(_per_success, sides)
     (gpu_usd, gpu_evidence), (usd, evidence) = cost_of_a_run(gpu, trainium), cost_of_a_run(trainium, gpu)
     price = _price(types[1], prices, offers) if case.currency == CURRENCY else None
-    saving = deciding_saving(_float(case.inputs["port_cost_usd"]), _float(case.inputs["runs_in_horizon"]), gpu_usd)
+    saving = deciding_saving(number(case.inputs["port_cost_usd"]), number(case.inputs["runs_in_horizon"]), gpu_usd)
     *counts, basis = runs_to_do(samples[0], samples[1], saving, again)
     return {
         **{f"pilot_{side}_instance_type": name for side, name in zip(SIDES, types, strict=True)},
@@ -75,7 +74,7 @@ def _price(instance_type: str | None, prices: pl.DataFrame, offers: pl.DataFrame
     if offered is None:
         listed = prices.filter(instance_type=instance_type.removeprefix("ml."), offer="on_demand").sort("from_date")
         offered = listed["price_per_hour_usd"][-1] if listed.height else None
-    return _float(offered)
+    return number(offered)
 
 
 def _to_measure(case: WorkloadCase, sides: list[Side | None], again: bool) -> str:
@@ -92,7 +91,3 @@ def _decides(saving: float | None) -> str:
     else:
         wins = f"the low end of the saving's interval is above {saving:.1%}, which pays the port back in its horizon"
     return f"Trainium if {wins}; GPU if its high end is below that, or quality is not within the margin"
-
-
-def _float(value: Any) -> float | None:
-    return None if value is None else float(value)

@@ -1,13 +1,13 @@
 """Each declared port, measured by the bill and the comparison: costs so far, saving of a run, how often it runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 import polars as pl
 
 from pipelines.analysis.break_even import Case
+from pipelines.transforms import Frames, Row
 from pipelines.transforms.run_pair import PAIR_KEY
 
 # Ports are declared in USD, so only bills in USD are compared with them.
@@ -28,9 +28,9 @@ _WINDOW, _LEAST = timedelta(days=90), timedelta(days=MONTH_DAYS)
 class PortCase:
     """A port as declared and measured; `case` is None where its saving or cadence is unknown."""
 
-    port: dict[str, Any]
+    port: Row
     costs: dict[str, float]
-    pair: dict[str, Any] | None = None
+    pair: Row | None = None
     baseline: float | None = None
     candidate: float | None = None
     low: float | None = None
@@ -52,19 +52,19 @@ class PortCase:
             return None
         port = self.port
         return Case(
-            port=self.port_cost,
+            port_cost=self.port_cost,
             baseline=self.baseline,
-            candidate=self.candidate,
+            saving_per_run=self.baseline - self.candidate,
             runs_per_month=self.runs_per_month,
             months=port["horizon_months"],
             upkeep=float(port["upkeep_usd_per_month"]),
             discount=port["discount_ratio"],
-            baseline_fall=port["baseline_price_fall_ratio"],
-            success=port["success_ratio"],
+            baseline_price_fall_ratio=port["baseline_price_fall_ratio"],
+            success_ratio=port["success_ratio"],
         )
 
 
-def port_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[PortCase]:
+def port_cases(table: Frames) -> Iterator[PortCase]:
     """Every port, by name; `table` has the frames of INPUTS by name."""
     done, fct_run = compared_units(table), table["fct_run"]
     for port in table["declared_port"].sort("port_name").iter_rows(named=True):
@@ -78,14 +78,14 @@ def port_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[PortCase]:
         yield found
 
 
-def compared_units(table: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def compared_units(table: Frames) -> pl.DataFrame:
     """The compared runs of each pair with the units of work they did."""
     compared = table["detail_compared_run"].filter(comparison_part="compared", cost_basis=BASIS)
     units = table["detail_run_unit_cost"].select("run_id", "unit_measure", "unit_count")
     return compared.join(units, on=["run_id", "unit_measure"])
 
 
-def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str, basis: str = BASIS) -> dict[str, Any] | None:
+def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str, basis: str = BASIS) -> Row | None:
     """The workload's pair with the most runs on its lesser side, one that claims a saving before one that does not."""
     pairs = (
         comparison.filter(workload_id=workload_id, cost_basis=basis, billing_currency=currency)
@@ -98,7 +98,7 @@ def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str, basis: 
     return pairs.row(0, named=True) if pairs.height else None
 
 
-def units_of(pair: dict[str, Any], done: pl.DataFrame) -> float | None:
+def units_of(pair: Row, done: pl.DataFrame) -> float | None:
     """Units of work a compared run of the pair does, on average; `done` has those runs with their units."""
     own = done.filter(**{name: pair[name] for name in PAIR_KEY}).sort("run_id")["unit_count"]
     return sum(map(float, own)) / len(own) if len(own) else None
@@ -117,7 +117,7 @@ def runs_per_month(runs: pl.DataFrame) -> float | None:
     return recent / (min(max(newest - oldest, _LEAST), _WINDOW) / _LEAST)
 
 
-def _failed_pairs(port: dict[str, Any], own: pl.DataFrame, table: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def _failed_pairs(port: Row, own: pl.DataFrame, table: Frames) -> pl.DataFrame:
     """Trainium runs since the port began of pairs that missed their quality, and GPU runs registered as their partners.
 
     Other GPU runs made models that are used. A run with which another pair met its quality is no failure, and a

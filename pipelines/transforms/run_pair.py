@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run
-from pipelines.transforms import run_unit
+from pipelines.transforms import Frames, Row, Rows, run_unit
 from pipelines.transforms.run_unit import run_units
 from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, weaknesses
 
@@ -19,6 +19,7 @@ PAIR_KEY = (
     "workload_id", "baseline_family", "baseline_instance_type", "candidate_family", "candidate_instance_type",
     "billing_currency",
 )  # fmt: skip
+Prices = dict[tuple[str, str, str], list[tuple[date, float]]]
 # What makes runs alike, whatever workload they declare (design 5).
 FIELDS = ("model", "dataset", "seq_len", "global_batch_samples", "precision", "target")
 # What a run is described by, a stay and an evaluation.
@@ -69,7 +70,7 @@ def pairs_of(runs: Sequence[Run]) -> Iterator[tuple[dict[str, str], list[Run], l
                 yield dict(zip(PAIR_KEY, key, strict=True)), sides[baseline], sides[candidate]
 
 
-def runs_of(table: Mapping[str, pl.DataFrame]) -> list[Run]:
+def runs_of(table: Frames) -> list[Run]:
     """Every run that may be compared, as analysis/matched.py takes it: costs, what makes it alike, warnings.
 
     `table` has the frames of INPUTS by name.
@@ -80,7 +81,8 @@ def runs_of(table: Mapping[str, pl.DataFrame]) -> list[Run]:
     resource = table["stg_tracker__resource"].filter(~pl.col("is_any_machine")).select(_STAY)
     stay_rows = [*resource.iter_rows(named=True)]
     stays, on_machine = _by(stay_rows, "run_id"), _by(stay_rows, "resource_id")
-    late = _joined_after(resource, table["dim_run"])
+    begun = resource.join(table["dim_run"].select("run_id", "started_at"), on="run_id")
+    late = begun.filter(pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE).select("resource_id").unique()
     idle = _by(table["fct_ledger_piece"].join(late, on="resource_id", how="semi").iter_rows(named=True), "resource_id")
     final, target_split, same = _evaluated(table["stg_tracker__evaluation"], table["dim_run"])
     overbooked = _by(table["fct_resource_share_hourly"].iter_rows(named=True), "run_id")
@@ -102,18 +104,12 @@ def runs_of(table: Mapping[str, pl.DataFrame]) -> list[Run]:
     return list(found.values())
 
 
-def _by(rows: Iterable[dict[str, Any]], column: str) -> dict[str, list[dict[str, Any]]]:
+def _by(rows: Iterable[Row], column: str) -> dict[str, Rows]:
     """The rows by a column, each group in their order."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, Rows] = {}
     for row in rows:
         found.setdefault(row[column], []).append(row)
     return found
-
-
-def _joined_after(resource: pl.DataFrame, dim_run: pl.DataFrame) -> pl.DataFrame:
-    """The machines that joined a run late."""
-    stay = resource.join(dim_run.select("run_id", "started_at"), on="run_id")
-    return stay.filter(pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE).select("resource_id").unique()
 
 
 def _evaluated(
@@ -157,7 +153,7 @@ def _tokens_per_dataset(about: Mapping[str, Any]) -> float | None:
     return float(needed[0]) / float(needed[1]) / float(needed[2])
 
 
-def _add_jobs(found: dict[str, dict[str, Any]], dim_run_ancestor: pl.DataFrame) -> None:
+def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:
     """Name the job of each run: equal evaluations on shared machines, and runs resumed from one another, are one."""
     parents = dim_run_ancestor.filter(generation_count=1).select("run_id", "ancestor_run_id")
     parent = {
@@ -187,9 +183,14 @@ def _add_jobs(found: dict[str, dict[str, Any]], dim_run_ancestor: pl.DataFrame) 
         run["origin_checkpoint_id"] = origin["base_checkpoint_id"]
 
 
-def prices_of(mart_price_book: pl.DataFrame) -> dict[tuple[str, str, str], list[tuple[date, float]]]:
+def number(value: Any) -> float | None:
+    """A value as a number; None for null."""
+    return None if value is None else float(value)
+
+
+def prices_of(mart_price_book: pl.DataFrame) -> Prices:
     """On-demand prices of an instance-hour by instance type, region and currency, oldest first."""
-    found: dict[tuple[str, str, str], list[tuple[date, float]]] = {}
+    found: Prices = {}
     listed = mart_price_book.filter(offer="on_demand")
     for row in listed.sort("from_date", "price_evidence", descending=[False, True]).iter_rows(named=True):
         key = row["instance_type"], row["region_id"], row["billing_currency"]
@@ -197,7 +198,7 @@ def prices_of(mart_price_book: pl.DataFrame) -> dict[tuple[str, str, str], list[
     return found
 
 
-def price_on(prices: Mapping[tuple[str, str, str], list[tuple[date, float]]], run: Run, day: date) -> float | None:
+def price_on(prices: Prices, run: Run, day: date) -> float | None:
     """The on-demand price of the run's machine in its region on a day; None where the book begins later."""
     held = prices.get((run["instance_type"], run["region_id"], run["billing_currency"]), [])
     return next((usd for from_date, usd in reversed(held) if from_date <= day), None)

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.analysis.comparison import BASES
+from pipelines.transforms import Row
 
 INPUTS = ("fct_run_cost", "fct_interval_cost", "dim_run")
 # The first evaluation that met the target.
@@ -25,9 +26,7 @@ _ABOUT = ("workload_id", "instance_type", "purpose", "started_at", "ended_at", "
 _DESCRIBED = (*_ABOUT, "status", "compile_run_id", "tokens_seen_count", "epoch_completed_count", "epoch_unit")
 
 
-def run_units(
-    fct_run_cost: pl.DataFrame, fct_interval_cost: pl.DataFrame, dim_run: pl.DataFrame
-) -> dict[str, dict[str, Any]]:
+def run_units(fct_run_cost: pl.DataFrame, fct_interval_cost: pl.DataFrame, dim_run: pl.DataFrame) -> dict[str, Row]:
     """Every billed run on one kind of GPU or Trainium machine by its id, with `costs`: (whole, to target) by basis.
 
     A run bears its equal part of what was compiled for it (mart_run_cost has both views). What was compiled for no run,
@@ -51,7 +50,7 @@ def _is_compared(run: Mapping[str, Any], linked: set[str]) -> bool:
     return run["purpose"] != "compile_only" or run["run_id"] not in linked or has_trained
 
 
-def _unit(cost: Mapping[str, Any], run: Mapping[str, Any], target: Mapping[str, Any] | None) -> dict[str, Any]:
+def _unit(cost: Mapping[str, Any], run: Mapping[str, Any], target: Mapping[str, Any] | None) -> Row:
     is_compiler = run["purpose"] == "compile_only"
     reached: Mapping[str, Any] = {} if target is None or is_compiler else target
     hours, count = (cost["accelerator_hours"], reached.get("accelerator_hours")), run["accelerator_count"]

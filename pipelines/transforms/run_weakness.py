@@ -1,40 +1,57 @@
 """What weakens a comparison of a run, whatever its figures are, each in a sentence."""
 
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 from pipelines.analysis.matched import Run
+from pipelines.transforms import Rows
 
 # Idle time before a machine joins its run that is not its boot, and the least share of the run's cost it is.
 JOIN_GRACE, _LEAST_SHARE = timedelta(minutes=5), 0.05
 
 
-def weaknesses(
-    run: Run,
-    stays: list[dict[str, Any]],
-    on_machine: Mapping[str, list[dict[str, Any]]],
-    idle: Mapping[str, list[dict[str, Any]]],
-) -> Iterator[str]:
+def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapping[str, Rows]) -> Iterator[str]:
     """What `run`, its `stays`, all stays of its machines and their idle hours show."""
-    yield from _purposes(run)
-    yield from _partly_used(run, stays, on_machine)
-    yield from _joined_late(run, stays, on_machine, idle)
-
-
-def _purposes(run: Run) -> Iterator[str]:
+    run_id, begun = run["run_id"], run["started_at"]
     if run["purpose"] == "compile_only":
         has_trained = run["epoch_completed_count"] or run["tokens_seen_count"] or run["evaluations"]
         yield (
-            f"run {run['run_id']} is labeled compile_only but trained: it counts as failed"
+            f"run {run_id} is labeled compile_only but trained: it counts as failed"
             if has_trained
-            else f"no run links what compile run {run['run_id']} made: it counts as failed"
+            else f"no run links what compile run {run_id} made: it counts as failed"
         )
     if run["status"] == "unknown" and run["target_duration_ms"] is None:
-        yield f"run {run['run_id']} has no recorded end: it counts as failed"
+        yield f"run {run_id} has no recorded end: it counts as failed"
+
+    def is_shared(machine: str) -> bool:
+        others = [stay for stay in on_machine[machine] if stay["run_id"] != run_id]
+        return any(stay["joined_at"] < run["ended_at"] and stay["left_at"] > begun for stay in others)
+
+    for stay in stays:
+        machine, used, whole = stay["resource_id"], stay["accelerators_used"], stay["accelerator_count"]
+        if used and whole and used < whole and not is_shared(machine):
+            yield (
+                f"run {run_id} used {used} of the {whole} accelerators of {machine} and no run used the others: their "
+                "cost is idle and not compared"
+            )
+            break
+    joins: dict[str, datetime] = {}
+    for stay in stays:
+        joins[stay["resource_id"]] = min(stay["joined_at"], joins.get(stay["resource_id"], stay["joined_at"]))
+    for machine, at in joins.items():
+        if at - begun <= JOIN_GRACE or is_shared(machine):
+            continue
+        hours = [hour for hour in idle.get(machine, ()) if begun - timedelta(hours=1) < hour["hour_started_at"] <= at]
+        usd = sum(float(hour["idle_usd"] or 0) for hour in hours)
+        if usd > _LEAST_SHARE * float(run["costs"]["effective"][0] or 0):
+            yield (
+                f"{machine} joined run {run_id} {(at - begun).total_seconds() / 60:.0f} minutes after its "
+                f"start, and ${usd:,.2f} of idle time before that are not compared"
+            )
+            break
 
 
-def overbookings(run_id: str, hours: list[dict[str, Any]]) -> Iterator[str]:
+def overbookings(run_id: str, hours: Rows) -> Iterator[str]:
     """That other runs claim the same accelerators; `hours` has a row per machine with the count of such hours."""
     for row in hours:
         count = row["hour_count"]
@@ -42,46 +59,3 @@ def overbookings(run_id: str, hours: list[dict[str, Any]]) -> Iterator[str]:
             f"run {run_id} and others claim more of {row['resource_id']} than it has in {count} "
             f"hour{'s' * (count != 1)}: its cost is not certain"
         )
-
-
-def _partly_used(
-    run: Run, stays: list[dict[str, Any]], on_machine: Mapping[str, list[dict[str, Any]]]
-) -> Iterator[str]:
-    for stay in stays:
-        used, whole = stay["accelerators_used"], stay["accelerator_count"]
-        if used and whole and used < whole and not _shared(run, stay["resource_id"], on_machine):
-            yield (
-                f"run {run['run_id']} used {used} of the {whole} accelerators of {stay['resource_id']} and no run used "
-                "the others: their cost is idle and not compared"
-            )
-            return
-
-
-def _joined_late(
-    run: Run,
-    stays: list[dict[str, Any]],
-    on_machine: Mapping[str, list[dict[str, Any]]],
-    idle: Mapping[str, list[dict[str, Any]]],
-) -> Iterator[str]:
-    begun = run["started_at"]
-    joins: dict[str, Any] = {}
-    for stay in stays:
-        joins[stay["resource_id"]] = min(stay["joined_at"], joins.get(stay["resource_id"], stay["joined_at"]))
-    for machine, at in joins.items():
-        if at - begun <= JOIN_GRACE or _shared(run, machine, on_machine):
-            continue
-        hours = [hour for hour in idle.get(machine, ()) if begun - timedelta(hours=1) < hour["hour_started_at"] <= at]
-        usd = sum(float(hour["idle_usd"] or 0) for hour in hours)
-        if usd > _LEAST_SHARE * float(run["costs"]["effective"][0] or 0):
-            yield (
-                f"{machine} joined run {run['run_id']} {(at - begun).total_seconds() / 60:.0f} minutes after its "
-                f"start, and ${usd:,.2f} of idle time before that are not compared"
-            )
-            return
-
-
-def _shared(run: Run, machine: str, on_machine: Mapping[str, list[dict[str, Any]]]) -> bool:
-    return any(
-        stay["run_id"] != run["run_id"] and stay["joined_at"] < run["ended_at"] and stay["left_at"] > run["started_at"]
-        for stay in on_machine[machine]
-    )

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 from pipelines.analysis.crossover import KINDS, Capacity
 from pipelines.analysis.verdict import percent
+from pipelines.transforms import Row
 from pipelines.transforms.port_case import CURRENCY
-from pipelines.transforms.run_pair import price_on
+from pipelines.transforms.run_pair import Prices, number, price_on
 from pipelines.transforms.serving_side import BASES, BEDROCK, Side
 
 # Points of output tokens by which the mix of a throughput may differ from the traffic (facts serving 5).
 _MIX = 0.10
 _PRICES = {kind: f"{kind}_usd" for kind in KINDS}
-Prices = Mapping[tuple[str, str, str], list[tuple[date, float]]]
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def is_itself(option: Mapping[str, Any], side: Side) -> bool:
     return is_same_model and not side.is_capacity and option["input_usd"] is None
 
 
-def served_options(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def served_options(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
     """A model that is served in several ways is compared without a declaration."""
     known = {(one["model"], one["is_capacity"], one["instance_type"]) for one in declared}
     for model, is_capacity, instance_type, family in dict.fromkeys(
@@ -77,14 +76,14 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
     faults = [] if side.currency == CURRENCY else [f"prices are declared in {CURRENCY}, the bill is in {side.currency}"]
     if not option["is_capacity"]:
         managed = next((one for one in like if not one.is_capacity), None)
-        declared = {kind: _float(option[column]) for kind, column in _PRICES.items()}
+        declared = {kind: number(option[column]) for kind, column in _PRICES.items()}
         by_basis = {basis: declared if declared["input"] is not None else managed.prices(basis) if managed else {}
                     for basis in BASES}  # fmt: skip
         if option["meets_latency"] is not True:
             gaps.append(_unshown(option["meets_latency"], "meets the latency target"))
         return Candidate(option, BEDROCK, BEDROCK, None, by_basis, None, tuple(gaps), tuple(faults))
     family = option["accelerator_family"] or BEDROCK
-    speed, evidence, mix = _float(option["tokens_per_second"]), "declared", _float(option["output_ratio"])
+    speed, evidence, mix = number(option["tokens_per_second"]), "declared", number(option["output_ratio"])
     if speed is not None:
         speed /= mix or side.output_ratio or 1
     elif measured is not None:
@@ -101,7 +100,7 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
     if evidence == "declared" and option["meets_latency"] is not True:
         gaps.append(_unshown(option["meets_latency"], "meets the latency target"))
     place = {"instance_type": instance_type, "region_id": option["region_id"] or side.region_id}
-    hourly = _float(option["usd_per_hour"])
+    hourly = number(option["usd_per_hour"])
     if hourly is None:
         hourly = price_on(prices, {**place, "billing_currency": side.currency}, side.dates[-1])
     if hourly is None:
@@ -120,7 +119,3 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
 
 def _unshown(known: bool | None, what: str) -> str:
     return f"the candidate does not {what}" if known is False else f"nothing shows that the candidate {what}"
-
-
-def _float(value: Any) -> float | None:
-    return None if value is None else float(value)

@@ -4,26 +4,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-import polars as pl
-
 from pipelines.analysis.crossover import UNDECIDED
 from pipelines.analysis.recommendation import ARITHMETIC, PILOT, Finding, rules_of, weigh
+from pipelines.transforms import Frames, Row
 
 INPUTS = ("mart_serving_comparison", "ref_bedrock_model", "ref_recommendation_rule")
 OPTIONS = ("gpu", "trainium", "inferentia", "bedrock")
 _PILOT_WEEKS = 3
-Row = Mapping[str, Any]
 
 
-def serving_rows(table: Mapping[str, pl.DataFrame]) -> Iterator[dict[str, Any]]:
+def serving_rows(table: Frames) -> Iterator[Row]:
     """Every served model, by currency; `table` has the frames of INPUTS."""
     weights = dict(table["ref_bedrock_model"].select("model", "weights").iter_rows())
-    numbers = pl.col("rule_no", "alternative_no", "condition_no").cast(pl.Int64)
-    rules = [
-        rule
-        for rule in rules_of(table["ref_recommendation_rule"].with_columns(numbers).to_dicts())
-        if rule.kind == "serving_stop"
-    ]
+    rules = [rule for rule in rules_of(table["ref_recommendation_rule"].to_dicts()) if rule.kind == "serving_stop"]
     situations = {rule.name: rule.situation for rule in rules}
     compared = table["mart_serving_comparison"].sort("model", "billing_currency").to_dicts()
     for (model, currency), group in groupby(compared, key=lambda row: (row["model"], row["billing_currency"])):
@@ -57,7 +50,7 @@ def _cheapest_of(own: Sequence[Row], family: str) -> float | None:
     return min((usd for usd in costs if usd is not None), default=None)
 
 
-def _decided(own: Sequence[Row], stop: Finding | None, situations: Mapping[str, str]) -> dict[str, Any]:
+def _decided(own: Sequence[Row], stop: Finding | None, situations: Mapping[str, str]) -> Row:
     """Hard stops, then the cheapest way that is shown, unless a pilot may show a cheaper one."""
     today = own[0]["baseline_cost_per_month_usd"]
     moves = [row for row in own if row["recommended_family"] and row["saving_ratio"] and row["saving_ratio"] > 0]
@@ -96,7 +89,7 @@ def _named(row: Row) -> str:
     return kind if row["candidate_model"] in (None, row["model"]) else f"{row['candidate_model']} on {kind}"
 
 
-def _pilot(row: Row) -> dict[str, Any]:
+def _pilot(row: Row) -> Row:
     """What a pilot of this candidate measures, costs and decides."""
     if row["candidate_platform"] is None:
         return {}

@@ -1,13 +1,14 @@
 """The ways in which each model is served, as the bill and the metrics of its servers show them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
 import polars as pl
 
 from pipelines.analysis.crossover import KINDS
+from pipelines.transforms import Frames, Row
 
 INPUTS = (
     "detail_serving_capacity_hourly",
@@ -86,16 +87,16 @@ class Side:
     currency: str
     platform: str
     family: str
-    instance_type: str | None
     region_id: str | None
-    precision: str | None
     days: pl.DataFrame
+    unmeasured_days: int
     peak: float
     is_peak_measured: bool
     is_capacity: bool
+    instance_type: str | None = None
+    precision: str | None = None
     capacity: float | None = None
     up_seconds: float = 0.0
-    unmeasured_days: int = 0
     tier: str | None = None
 
     @property
@@ -131,7 +132,7 @@ class Side:
         }
 
 
-def sides_of(table: Mapping[str, pl.DataFrame]) -> list[Side]:
+def sides_of(table: Frames) -> list[Side]:
     """Every model's ways, in the newest WINDOW_DAYS of each; `table` has the frames of INPUTS."""
     busiest = dict(table["stg_serving__traffic"].group_by("model").agg(pl.col("tokens").max()).iter_rows())
     sides = [
@@ -149,37 +150,49 @@ def _recent(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS))
 
 
-def _measured(days: pl.DataFrame) -> pl.DataFrame:
-    """The days whose tokens are all known; without one, all of them for their costs."""
+def _counted(frame: pl.DataFrame) -> pl.DataFrame:
+    return _recent(frame).with_columns(pl.col(*_COUNTED).cast(pl.Float64).fill_null(0))
+
+
+def _days(own: pl.DataFrame, *sums: pl.Expr) -> Row:
+    """The days whose tokens are all known, and how many are not; without a known one, all of them for their costs.
+
+    A day's cost is unknown where a part of it is.
+    """
+    costs = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _COSTS]
+    days = own.group_by("usage_date").agg(*sums, *costs).sort("usage_date")
     measured = days.filter("is_measured")
-    return days.with_columns(pl.lit(0.0).alias(name) for name in _COUNTED) if measured.is_empty() else measured
+    if measured.is_empty():
+        measured = days.with_columns(pl.lit(0.0).alias(name) for name in _COUNTED)
+    # The region that most of the cost is of.
+    by = own.group_by("region_id").agg(pl.col("effective_cost_usd").sum()).sort("effective_cost_usd", "region_id")
+    region = by["region_id"][-1] if by.height else None
+    return {"days": measured, "unmeasured_days": days.height - measured.height, "region_id": region}
 
 
 def _servers(hours: pl.DataFrame) -> Iterator[Side]:
     key = ["model", "billing_currency", "platform", "accelerator_family", "instance_type"]
     for values, every in hours.drop_nulls("model").group_by(key, maintain_order=True):
         model, currency, platform, family, instance_type = values
-        own = _recent(every).with_columns(pl.col(*_COUNTED).cast(pl.Float64).fill_null(0))
+        own = _counted(every)
         tokens = own.group_by("hour_started_at").agg(pl.sum_horizontal(pl.col(*_COUNTED).sum()).alias("tokens"))
-        sums = [pl.col(*_COUNTED, "up_seconds").sum(), pl.col("is_measured").fill_null(True).all()]
-        days = own.group_by("usage_date").agg(*sums, *_whole_costs()).sort("usage_date")
-        measured = _measured(days)
+        found = _days(own, pl.col(*_COUNTED, "up_seconds").sum(), pl.col("is_measured").fill_null(True).all())
+        sums = {name: float(found["days"][name].sum()) for name in (*_COUNTED, "up_seconds")}
         most: Any = own["capacity_tokens_per_second"].max()
-        output, whole = float(measured["output_tokens"].sum()), sum(float(measured[name].sum()) for name in _COUNTED)
+        output, whole = sums["output_tokens"], sum(sums[name] for name in _COUNTED)
+        precisions = own["precision"].drop_nulls().unique()
         yield Side(
             *(str(value) for value in (model, currency, platform)),
+            **found,
             family=str(family or "cpu"),
             instance_type=instance_type and str(instance_type),
-            region_id=_most_of(own),
-            precision=_one(own["precision"]),
-            days=measured,
+            precision=precisions[0] if len(precisions) == 1 else None,
             peak=float(tokens["tokens"].max() or 0) / 3600,  # type: ignore[arg-type]
             is_peak_measured=True,
             is_capacity=True,
             # A throughput counts output where there is any.
             capacity=float(most) * (whole / output if output else 1) if most else None,
-            up_seconds=float(measured["up_seconds"].sum()),
-            unmeasured_days=days.height - measured.height,
+            up_seconds=sums["up_seconds"],
         )
 
 
@@ -188,60 +201,29 @@ def _managed(billed: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]
     known = billed.filter(pl.col("token_kind").is_in(KINDS))
     for (model, currency), every in known.group_by(["model", "billing_currency"], maintain_order=True):
         own = _recent(every).with_columns(tokens=pl.col("million_tokens").cast(pl.Float64) * 1e6)
-        of_kind = [pl.col("token_kind") == kind for kind in KINDS]
-        tokens = [pl.col("tokens").filter(one).sum().alias(name) for one, name in zip(of_kind, _COUNTED, strict=True)]
-        spent = [
-            pl.when(pl.col(f"{basis}_cost_usd").filter(one).null_count() == 0)
-            .then(pl.col(f"{basis}_cost_usd").filter(one).cast(pl.Float64).sum())
-            .alias(f"{kind}_{basis}_usd")
-            for basis in BASES
-            for kind, one in zip(KINDS, of_kind, strict=True)
-        ]
-        is_known = (pl.col("tokens").null_count() == 0).alias("is_measured")
-        days = own.group_by("usage_date").agg(*tokens, *spent, *_whole_costs(), is_known).sort("usage_date")
-        yield _of_bedrock(str(model), str(currency), own, days, busiest)
+        sums = [(pl.col("tokens").null_count() == 0).alias("is_measured")]
+        for kind in KINDS:
+            is_kind = pl.col("token_kind") == kind
+            sums.append(pl.col("tokens").filter(is_kind).sum().alias(f"{kind}_tokens"))
+            for basis in BASES:
+                cost = pl.col(f"{basis}_cost_usd").filter(is_kind)
+                spent = pl.when(cost.null_count() == 0).then(cost.cast(pl.Float64).sum())
+                sums.append(spent.alias(f"{kind}_{basis}_usd"))
+        yield _of_bedrock(model, currency, _days(own, *sums), busiest)
 
 
 def _reserved(paid: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]:
     """Capacity of Bedrock, with the tokens of its calls where they are known."""
     for (model, currency, tier), every in paid.group_by(["model", "billing_currency", "tier"], maintain_order=True):
-        own = _recent(every).with_columns(pl.col(*_COUNTED).cast(pl.Float64).fill_null(0))
-        sums = [pl.col(*_COUNTED).sum(), pl.col("is_measured").all()]
-        days = own.group_by("usage_date").agg(*sums, *_whole_costs()).sort("usage_date")
-        yield replace(_of_bedrock(str(model), str(currency), own, days, busiest), is_capacity=True, tier=str(tier))
+        found = _days(_counted(every), pl.col(*_COUNTED).sum(), pl.col("is_measured").all())
+        yield _of_bedrock(model, currency, found, busiest, is_capacity=True, tier=str(tier))
 
 
-def _of_bedrock(model: str, currency: str, own: pl.DataFrame, days: pl.DataFrame, busiest: Mapping[str, Any]) -> Side:
-    measured = _measured(days)
-    most: Any = measured.select(pl.sum_horizontal(_COUNTED).max()).item()
+def _of_bedrock(
+    model: Any, currency: Any, found: Row, busiest: Mapping[str, Any], is_capacity: bool = False, **more: Any
+) -> Side:
+    most: Any = found["days"].select(pl.sum_horizontal(_COUNTED).max()).item()
     hourly = busiest.get(model)
-    return Side(
-        model,
-        currency,
-        BEDROCK,
-        BEDROCK,
-        None,
-        _most_of(own),
-        None,
-        measured,
-        peak=float(most) / 86400 if hourly is None else float(hourly) / 3600,
-        is_peak_measured=hourly is not None,
-        is_capacity=False,
-        unmeasured_days=days.height - measured.height,
-    )
-
-
-def _whole_costs() -> list[pl.Expr]:
-    """A day's cost by basis, unknown where a part of it is."""
-    return [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _COSTS]
-
-
-def _most_of(frame: pl.DataFrame) -> str | None:
-    """The region that most of the cost is of."""
-    by = frame.group_by("region_id").agg(pl.col("effective_cost_usd").sum()).sort("effective_cost_usd", "region_id")
-    return by["region_id"][-1] if by.height else None
-
-
-def _one(values: pl.Series) -> str | None:
-    known = values.drop_nulls().unique()
-    return known[0] if len(known) == 1 else None
+    peak = float(most) / 86400 if hourly is None else float(hourly) / 3600
+    about = {"peak": peak, "is_peak_measured": hourly is not None, "is_capacity": is_capacity}
+    return Side(str(model), str(currency), BEDROCK, BEDROCK, **found, **about, **more)

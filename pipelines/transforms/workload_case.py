@@ -12,8 +12,8 @@ import polars as pl
 from pipelines.analysis import recommendation
 from pipelines.analysis.break_even import runs_to_break_even
 from pipelines.analysis.comparison import SIDES
-from pipelines.transforms import port_case
-from pipelines.transforms.run_pair import FAMILY_PAIRS
+from pipelines.transforms import Frames, Row, port_case
+from pipelines.transforms.run_pair import FAMILY_PAIRS, number
 
 INPUTS = (
     *port_case.INPUTS,
@@ -53,8 +53,8 @@ class WorkloadCase:
     inputs: recommendation.Inputs
     runs: pl.DataFrame
     spend: pl.DataFrame
-    declared: dict[str, Any]
-    pair: dict[str, Any] | None
+    declared: Row
+    pair: Row | None
     port: port_case.PortCase | None
     monthly_cost: float
     rules: list[recommendation.Rule]
@@ -69,7 +69,7 @@ class WorkloadCase:
         return recommendation.Measured(
             pair["verdict"],
             pair["verdict_reason"],
-            *(_number(pair[name]) for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")),
+            *(number(pair[name]) for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")),
             more_runs=None if None in more else sum(more),
             npv=case.expected if case else None,
         )
@@ -89,10 +89,9 @@ class WorkloadCase:
         return recommendation.decide(self.findings, {rule.name: rule.situation for rule in self.rules})
 
 
-def workload_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[WorkloadCase]:
+def workload_cases(table: Frames) -> Iterator[WorkloadCase]:
     """Every workload with a billed run on GPU or Trainium, by name and currency; `table` has the frames of INPUTS."""
-    numbers = pl.col("rule_no", "alternative_no", "condition_no").cast(pl.Int64)
-    rules = recommendation.rules_of(table["ref_recommendation_rule"].with_columns(numbers).to_dicts())
+    rules = recommendation.rules_of(table["ref_recommendation_rule"].to_dicts())
     runs = table["fct_run"].filter(pl.col("accelerator_family").is_in(FAMILIES), pl.col("is_billed"))
     # A bill that names no currency leaves nothing to sum or to rank.
     runs = runs.drop_nulls("billing_currency").sort("workload_id", "billing_currency", "run_id")
@@ -121,7 +120,7 @@ def workload_cases(table: Mapping[str, pl.DataFrame]) -> Iterator[WorkloadCase]:
         yield WorkloadCase(workload_id, currency, inputs, own, paid, declared, pair, port, monthly, rules)
 
 
-def _declared(declared: dict[str, Any], runs: pl.DataFrame, newest: Any) -> dict[str, Any]:
+def _declared(declared: Row, runs: pl.DataFrame, newest: Any) -> Row:
     """Declared inputs, where the runs themselves do not show them."""
     purposes = set(runs["purpose"].drop_nulls()) & set(_TRAINS)
     # What completed on Trainium needs nothing that Neuron lacks.
@@ -143,19 +142,15 @@ def in_region(offers: pl.DataFrame, declared: Mapping[str, Any]) -> pl.DataFrame
     return offers.filter(region_id=declared["region_id"]) if declared["region_id"] else offers
 
 
-def _leads(offers: pl.DataFrame, declared: dict[str, Any]) -> dict[str, float | None]:
+def _leads(offers: pl.DataFrame, declared: Row) -> dict[str, float | None]:
     """Days until the soonest offer of either side, in the workload's region where it has one."""
     here = in_region(offers, declared)
     soonest = [here.filter(accelerator_family=family)["lead_days"].min() for family in FAMILIES]
-    return {f"{side}_lead_days": _number(days) for side, days in zip(SIDES, soonest, strict=True)}
+    return {f"{side}_lead_days": number(days) for side, days in zip(SIDES, soonest, strict=True)}
 
 
 def _arithmetic(
-    declared: dict[str, Any],
-    runs: pl.DataFrame,
-    pair: dict[str, Any] | None,
-    port: port_case.PortCase | None,
-    units: pl.DataFrame,
+    declared: Row, runs: pl.DataFrame, pair: Row | None, port: port_case.PortCase | None, units: pl.DataFrame
 ) -> dict[str, float | None]:
     months = port.port["horizon_months"] if port else _HORIZON_MONTHS
     cadence = port.runs_per_month if port else port_case.runs_per_month(runs)
@@ -210,7 +205,3 @@ def monthly_cost(part: pl.DataFrame, spend: pl.DataFrame, newest: Any) -> float:
     days = min(max((newest - first).days + 1, port_case.MONTH_DAYS), WINDOW_DAYS)
     ordered = recent.sort("usage_date", "accelerator_family", "instance_type", "market")
     return float(ordered["effective_cost_usd"].sum()) * port_case.MONTH_DAYS / days
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)

@@ -96,7 +96,7 @@ class DeltaTables:
         self, table: str, delta: DeltaTable | None, files: list[DataFile], schema: Any, periods: Collection[str] | None
     ) -> tuple[int, list[DataFile]]:
         """`replace` after the version that was opened, None where there is no table."""
-        from deltalake import Schema
+        from deltalake import Schema, TableFeatures
         from deltalake.transaction import create_table_with_add_actions
 
         fields = delta.schema() if delta and not schema else Schema.from_arrow(schema)
@@ -117,7 +117,10 @@ class DeltaTables:
             self._commit(table, make, delta.version() if delta else -1, files)
             # The log of a new table has nothing that is not known.
             return self.files(table) if delta else (0, files)
-        self._prepare(fields, delta)
+        if "timestamp_ntz" in fields.to_json() and "timestampNtz" not in (delta.protocol().reader_features or []):
+            # The table was made without any time of day.
+            delta.alter.add_feature(TableFeatures.TimestampWithoutTimezone, allow_protocol_versions_increase=True)
+            delta.update_incremental()
         write = partial(
             delta.create_write_transaction,
             adds,
@@ -164,14 +167,6 @@ class DeltaTables:
                     if {file.name for file in files} <= {file.name for file in _files_of(there)[1]}:
                         return
                     raise
-
-    def _prepare(self, fields: Any, delta: DeltaTable) -> None:
-        """Enable times of day in a table that was made without any."""
-        from deltalake import TableFeatures
-
-        if "timestamp_ntz" in fields.to_json() and "timestampNtz" not in (delta.protocol().reader_features or []):
-            delta.alter.add_feature(TableFeatures.TimestampWithoutTimezone, allow_protocol_versions_increase=True)
-            delta.update_incremental()
 
     def _open(self, table: str, version: int | None = None) -> DeltaTable | None:
         from deltalake import DeltaTable

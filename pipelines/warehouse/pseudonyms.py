@@ -156,14 +156,11 @@ class Pseudonyms:
         if name in _USERS:
             return self.user
         if name == _CALLER:
-            return self._caller
+            # What is no ARN is the id of a user of IAM Identity Center.
+            return lambda principal: (self.text if principal.startswith("arn:") else self.user)(principal)
         if name in _ACCOUNT_NAMES and "accounts" in self._of:
             return lambda text: text if self._is_done(text) else f"acct-{self._letters('account', text)}"
         return self._in_tags if name == _TAGS else self.text
-
-    def _caller(self, principal: str) -> str:
-        # What is no ARN is the id of a user of IAM Identity Center.
-        return (self.text if principal.startswith("arn:") else self.user)(principal)
 
     def _in_tags(self, text: str) -> str:
         tags = parse_json(text)

@@ -37,17 +37,9 @@ _CONFLICTS = ("ConditionalRequestConflict", "409")
 class S3Store(Store):
     """A bucket, or a prefix of one. An object's ETag stands for its content."""
 
-    def __init__(
-        self,
-        location: str,
-        *,
-        endpoint_url: str | None,
-        region: str | None,
-        profile: str | None,
-        hurried: bool = False,
-    ):
+    def __init__(self, location: str, *, hurried: bool = False, **reach: Any):
         self._locate(location)
-        self.options = {"endpoint_url": endpoint_url, "region": region, "profile": profile}
+        self.options = {name: reach.get(name) for name in ("endpoint_url", "region", "profile")}
         # Checksums that S3 does not require are not understood by every compatible store.
         self._session, self._s3 = connect(
             "s3",
@@ -129,7 +121,9 @@ class S3Store(Store):
                     time.sleep(pause)
                 elif code in _REFUSED:
                     # An attempt whose answer was lost is sent again, and refused because of itself.
-                    there = self.read_tagged(key) if _was_repeated(error) else None
+                    answer = getattr(error, "response", None) or {}
+                    is_repeated = answer.get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
+                    there = self.read_tagged(key) if is_repeated else None
                     return there[1] if there and there[0] == data else None
                 else:
                     raise self._error(error, key) from error
@@ -226,10 +220,6 @@ class S3Store(Store):
 
     def _error(self, error: Exception, key: str) -> SourceError:
         return error_of(error, self.uri(key), _PERMISSION, _FIXES)
-
-
-def _was_repeated(error: Exception) -> bool:
-    return (getattr(error, "response", None) or {}).get("ResponseMetadata", {}).get("RetryAttempts", 0) > 0
 
 
 class _Stream(io.RawIOBase):

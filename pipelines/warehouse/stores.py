@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipelines.base.address import is_s3, redacted
 from pipelines.base.errors import UsageError
@@ -13,22 +13,15 @@ if TYPE_CHECKING:
     from pipelines.warehouse.storage_s3 import S3Store
 
 
-def open_store(
-    location: str,
-    *,
-    endpoint_url: str | None = None,
-    region: str | None = None,
-    profile: str | None = None,
-    hurried: bool = False,
-) -> Store:
-    """The store at a folder or an `s3://bucket/prefix`; options matter to S3 alone. A `hurried` one soon gives up.
+def open_store(location: str, *, hurried: bool = False, **reach: Any) -> Store:
+    """The store at a folder or an `s3://bucket/prefix`; `reach` matters to S3 alone. A `hurried` one soon gives up.
 
-    Raises UsageError for any other location.
+    `reach` is endpoint_url, region and profile, where they are known. Raises UsageError for any other location.
     """
     if is_s3(location):
         from pipelines.warehouse.storage_s3 import S3Store
 
-        return S3Store(location, endpoint_url=endpoint_url, region=region, profile=profile, hurried=hurried)
+        return S3Store(location, hurried=hurried, **reach)
     if "://" in location:
         raise UsageError(f"{redacted(location)} is neither a folder nor s3://bucket/prefix; change `location`.")
     from pipelines.warehouse.storage_local import LocalStore
@@ -44,17 +37,17 @@ class Stores:
     """
 
     def __init__(self) -> None:
-        self._reached: dict[tuple[str | None, ...], S3Store] = {}
+        self._reached: dict[frozenset[tuple[str, str | None]], S3Store] = {}
         self._lock = Lock()
 
-    def open(self, location: str, *, endpoint_url: str | None, region: str | None, profile: str | None) -> Store:
+    def open(self, location: str, **reach: Any) -> Store:
         """The store at a location, as `open_store` opens it."""
         if not is_s3(location):
             return open_store(location)
         from pipelines.warehouse.storage_s3 import S3Store
 
-        reach = (endpoint_url, region, profile)
+        key = frozenset(reach.items())
         with self._lock:
-            if reach not in self._reached:
-                self._reached[reach] = S3Store(location, endpoint_url=endpoint_url, region=region, profile=profile)
-        return self._reached[reach].at(location)
+            if key not in self._reached:
+                self._reached[key] = S3Store(location, **reach)
+        return self._reached[key].at(location)

@@ -22,9 +22,9 @@ select
     meter.context, charge.service, meter.product_name, meter.usage_type, meter.billed_unit, charge.bedrock_meter_id,
     charge.iam_principal, charge.resource_id as inference_profile_id, coalesce(charge.tag_team, role.team) as team,
     sum(charge.metered_quantity) as billed_quantity,
-    known_sum(charge.million_tokens) as million_tokens,
+    known_sum(charge.metered_quantity * meter.million_tokens_per_unit) as million_tokens,
     nullif(case when meter.billed_by in ('tokens', 'images')
-        then ratio(sum(charge.effective_cost_usd), known_sum(charge.million_tokens))
+        then ratio(sum(charge.effective_cost_usd), known_sum(charge.metered_quantity * meter.million_tokens_per_unit))
         else ratio(sum(charge.effective_cost_usd), sum(charge.metered_quantity)) end, 0) as unit_price_usd,
     known_sum(case when meter.billed_by in ('tokens', 'images', 'active_capacity') then 0
         when meter.billed_by = 'storage' then charge.effective_cost_usd
@@ -34,9 +34,7 @@ select
     sum(charge.effective_cost_usd) as effective_cost_usd,
     sum(charge.billed_cost_usd) as billed_cost_usd
 from fct_charge as charge
-join stg_aws__bedrock_meter as meter
-    on meter.billing_period = charge.billing_period and meter.source_name = charge.source_name
-    and meter.bedrock_meter_id = charge.bedrock_meter_id
+join stg_aws__bedrock_meter as meter using (billing_period, bedrock_meter_id)
 left join observed on observed.account_id = charge.account_id and observed.region_id = charge.region_id
     and charge.usage_started_at >= observed.first_called_at and charge.usage_started_at < observed.last_called_at
 left join called on called.account_id = charge.account_id and called.region_id = charge.region_id

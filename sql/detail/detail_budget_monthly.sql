@@ -28,8 +28,7 @@ threshold as (
 compared as (
     select threshold.*, coalesce(spent.spent_cost_usd, 0) as spent_cost_usd
     from threshold
-    left join spent on spent.team = threshold.team and spent.billing_month = threshold.billing_month
-        and spent.billing_currency = threshold.billing_currency
+    left join spent using (team, billing_month, billing_currency)
 ),
 
 budget as (

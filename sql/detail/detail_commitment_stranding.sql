@@ -38,12 +38,8 @@ day as (
         case when recent.commitment_kind = 'compute_savings_plan'
             then coalesce(elsewhere.on_demand_list_cost_usd, 0) else 0 end as on_demand_list_cost_usd
     from recent
-    left join gpu
-        on gpu.usage_date = recent.usage_date and gpu.payer_account_id = recent.payer_account_id
-        and gpu.billing_currency = recent.billing_currency and gpu.commitment_id = recent.commitment_id
-    left join elsewhere
-        on elsewhere.usage_date = recent.usage_date and elsewhere.payer_account_id = recent.payer_account_id
-        and elsewhere.billing_currency = recent.billing_currency
+    left join gpu using (usage_date, payer_account_id, billing_currency, commitment_id)
+    left join elsewhere using (usage_date, payer_account_id, billing_currency)
 ),
 
 summed as (

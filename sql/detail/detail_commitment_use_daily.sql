@@ -17,9 +17,7 @@ use as (
             then covering_kind(charge.effective_rule, fee.commitment_kind, charge.commitment_eligibility) end
             as covering_kind
     from fct_charge as charge
-    left join fee
-        on fee.payer_account_id = charge.payer_account_id and fee.billing_currency = charge.billing_currency
-        and fee.commitment_discount_id = charge.commitment_discount_id
+    left join fee using (payer_account_id, billing_currency, commitment_discount_id)
     left join ref_commitment_eligibility as rule on rule.commitment_eligibility = charge.commitment_eligibility
     where charge.commitment_eligibility is not null
 )

@@ -38,9 +38,7 @@ used as (
         ledger.billing_currency, ledger.instance_type, ledger.region_id, 'capacity_block', block.bought_date, ledger.usage_date,
         ledger.team, run.workload_id, ratio(ledger.effective_cost_usd, block.paid_per_hour_usd)
     from fct_ledger as ledger
-    join block
-        on block.source_name = ledger.source_name and block.source_file = ledger.source_file
-        and block.source_row = ledger.source_row
+    join block using (source_name, source_file, source_row)
     left join dim_run as run on run.run_id = ledger.run_id
     where ledger.piece_kind = 'block_hour'
 ),

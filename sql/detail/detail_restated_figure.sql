@@ -55,9 +55,7 @@ compared as (
 moved as (
     select moved.*, fresh.delivery_no
     from compared as moved
-    join fresh
-        on fresh.payer_account_id = moved.payer_account_id and fresh.billing_month = moved.billing_month
-        and fresh.billing_currency = moved.billing_currency
+    join fresh using (payer_account_id, billing_month, billing_currency)
     where moved.before_cost_usd is distinct from moved.after_cost_usd
 )
 

@@ -4,34 +4,43 @@
 with hourly as (
     select
         server_id, cast(date_trunc('hour', started_at) as timestamp) as hour_started_at,
-        sum(date_diff('millisecond', started_at, ended_at)) as up_ms,
-        sum(case when output_tokens is not null then date_diff('millisecond', started_at, ended_at) else 0 end)
-            as measured_ms,
+        sum(unix_ms(ended_at) - unix_ms(started_at)) as up_ms,
+        sum(case when output_tokens is not null then unix_ms(ended_at) - unix_ms(started_at) else 0 end) as measured_ms,
         sum(request_count) as request_count, sum(error_count) as error_count, sum(input_tokens) as input_tokens,
         sum(cache_read_tokens) as cache_read_tokens, sum(output_tokens) as output_tokens,
         avg(running_count) as running_count, avg(waiting_count) as waiting_count,
         max(ttft_p90_seconds) as ttft_p90_seconds, max(itl_p90_seconds) as itl_p90_seconds
-    from stg_serving__traffic
-    where server_id is not null
+    from stg_serving__traffic where server_id is not null
     group by server_id, date_trunc('hour', started_at)
 ),
 
-held as (
-    select
-        resource_id, cast(date_trunc('month', hour_started_at) as timestamp) as month_at, server_id,
-        sum(upper_units - lower_units) as units
-    from fct_resource_share_hourly
-    where run_id is not null or server_id is not null
-    group by resource_id, date_trunc('month', hour_started_at), server_id
+-- What a server serves from each change on; an hour with two models is the later's.
+changed as (
+    select *, lag(kind) over (partition by server_id order by started_at) as earlier
+    from (select *, concat_ws('|', model, precision, engine, team, max_tokens_per_second) as kind
+        from stg_serving__traffic where server_id is not null) as stretch
+),
+
+server as (
+    select server_id, model, precision, engine, team, max_tokens_per_second, ttft_target_seconds, itl_target_seconds,
+        case when earlier is not null then date_trunc('hour', started_at) else timestamp '1970-01-01' end as from_at,
+        coalesce(lead(date_trunc('hour', started_at)) over (partition by server_id order by started_at),
+            timestamp '9999-01-01') as until_at
+    from changed where earlier is distinct from kind
 ),
 
 -- All runs of a machine are one.
 part as (
     select
-        *, sum(units) over (partition by resource_id, month_at order by server_id is null, server_id
-            rows between unbounded preceding and current row) as upper_units,
-        sum(units) over (partition by resource_id, month_at) as whole_units
-    from held
+        resource_id, server_id, date_trunc('month', hour_started_at) as month_at,
+        sum(upper_units - lower_units) as units,
+        sum(sum(upper_units - lower_units)) over (partition by resource_id, date_trunc('month', hour_started_at)
+            order by server_id is null, server_id rows between unbounded preceding and current row) as upper_units,
+        sum(sum(upper_units - lower_units)) over (partition by resource_id, date_trunc('month', hour_started_at))
+            as whole_units
+    from fct_resource_share_hourly
+    where run_id is not null or server_id is not null
+    group by resource_id, date_trunc('month', hour_started_at), server_id
 ),
 
 spent as (
@@ -45,14 +54,12 @@ spent as (
         sum(billed_cost_usd) as billed_cost_usd
     from fct_ledger
     where server_id is not null
-        or (bucket = 'idle' and resource_id in (select resource_id from held where server_id is not null))
+        or (bucket = 'idle' and resource_id in (select resource_id from part where server_id is not null))
     group by all
 ),
 
 own as (
-    select *
-    from spent
-    where server_id is not null
+    select * from spent where server_id is not null
 
     union all
 
@@ -80,23 +87,17 @@ cost as (
     group by server_id, hour_started_at, billing_currency, billing_month, payer_account_id, account_id, region_id
 ),
 
-measured as (
-    select
-        *, coalesce(up_ms, 0) / 1000 as up_seconds, coalesce(measured_ms, 0) / 1000 as measured_seconds,
-        served_tokens(input_tokens, cache_read_tokens, output_tokens) as served_tokens,
-        ratio(served_tokens(input_tokens, cache_read_tokens, output_tokens), 3600) as tokens_per_second
-    from cost
-    full join hourly using (server_id, hour_started_at)
-),
-
 judged as (
     select
         measured.*, server.model, server.precision, server.engine, server.team, server.max_tokens_per_second,
+        coalesce(up_ms, 0) / 1000 as up_seconds, coalesce(measured_ms, 0) / 1000 as measured_seconds,
+        served_tokens(input_tokens, cache_read_tokens, output_tokens) as served_tokens,
+        ratio(served_tokens(input_tokens, cache_read_tokens, output_tokens), 3600) as tokens_per_second,
         meets_target(ttft_p90_seconds, server.ttft_target_seconds, itl_p90_seconds, server.itl_target_seconds)
             as meets_target
-    from measured
-    join dim_server as server on server.server_id = measured.server_id
-        and measured.hour_started_at >= server.started_at and measured.hour_started_at < server.ended_at
+    from (select * from cost full join hourly using (server_id, hour_started_at)) as measured
+    join server on server.server_id = measured.server_id
+        and measured.hour_started_at >= server.from_at and measured.hour_started_at < server.until_at
 ),
 
 -- Servers of one kind have one capacity.
@@ -111,10 +112,9 @@ capacity as (
 select
     server_id, hour_started_at, billing_currency, billing_month, payer_account_id, account_id, region_id, model,
     precision, engine, resource_id, serving_platform(instance_type, accelerator_family) as platform, instance_type,
-    accelerator_family, team, up_seconds, measured_seconds,
-    request_count, error_count, input_tokens, cache_read_tokens, output_tokens, tokens_per_second, running_count,
-    waiting_count, ttft_p90_seconds, itl_p90_seconds, meets_target, max_tokens_per_second, capacity_tokens_per_second,
-    capacity_tokens_per_second * up_seconds as capacity_tokens,
+    accelerator_family, team, up_seconds, measured_seconds, request_count, error_count, input_tokens, cache_read_tokens,
+    output_tokens, tokens_per_second, running_count, waiting_count, ttft_p90_seconds, itl_p90_seconds, meets_target,
+    max_tokens_per_second, capacity_tokens_per_second, capacity_tokens_per_second * up_seconds as capacity_tokens,
     ratio(served_tokens, capacity_tokens_per_second * up_seconds) as utilization_ratio, list_cost_usd,
     effective_cost_usd, billed_cost_usd, idle_cost_usd, effective_cost_usd - idle_cost_usd as busy_cost_usd, evidence
 from capacity

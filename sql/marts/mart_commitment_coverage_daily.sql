@@ -43,7 +43,4 @@ select
     ratio(day.covered_normalized_units, day.eligible_normalized_units) as normalized_coverage_ratio,
     day.unpriced_line_count
 from day
-join together
-    on together.billing_period = day.billing_period and together.usage_date = day.usage_date
-    and together.payer_account_id = day.payer_account_id and together.billing_currency = day.billing_currency
-    and together.commitment_kind = day.commitment_kind
+join together using (billing_period, usage_date, payer_account_id, billing_currency, commitment_kind)

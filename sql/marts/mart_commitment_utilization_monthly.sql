@@ -1,6 +1,17 @@
 -- One row per billing month × payer × currency × commitment: what it cost, what used it, what that saved, and why where
 -- it saved nothing.
-with month as (
+-- A Savings Plan names no chip. Of its unused cost as much is stranded as GPUs used in their busiest earlier month and
+-- use no longer; detail_commitment_stranding has the cost still to come.
+with gpu as (
+    select
+        cast(date_trunc('month', usage_date) as date) as billing_month, payer_account_id, billing_currency,
+        commitment_id, sum(used_cost_usd) as gpu_used_cost_usd
+    from detail_commitment_use_daily
+    where commitment_kind not in ('none', 'reserved_instance') and accelerator_family = 'gpu'
+    group by 1, payer_account_id, billing_currency, commitment_id
+),
+
+month as (
     select
         billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, account_id, region_id,
         instance_family, payment_option, purchase_term, started_at, ended_at,
@@ -16,6 +27,16 @@ with month as (
     from detail_commitment_utilization_daily
     group by billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, account_id, region_id,
         instance_family, payment_option, purchase_term, started_at, ended_at
+),
+
+-- Unknown in the first month of a plan, and where the bill does not show what used it.
+stranding as (
+    select month.*, coalesce(gpu.gpu_used_cost_usd, 0) as gpu_used_cost_usd,
+        max(case when month.unused_cost_usd is not null then coalesce(gpu.gpu_used_cost_usd, 0) end) over (
+            partition by payer_account_id, billing_currency, commitment_id
+            order by billing_month rows between unbounded preceding and 1 preceding) as busiest_cost_usd
+    from month
+    left join gpu using (billing_month, payer_account_id, billing_currency, commitment_id)
 )
 
 select
@@ -28,6 +49,9 @@ select
     lost_savings_reason(commitment_cost_usd, used_cost_usd, covered_cost_usd, covered_list_cost_usd,
         unallocated_fee_usd > 0) as lost_savings_reason,
     unallocated_fee_usd,
+    case when commitment_kind <> 'reserved_instance' and unused_cost_usd is not null and busiest_cost_usd is not null
+        then least(greatest(unused_cost_usd, 0), greatest(busiest_cost_usd - gpu_used_cost_usd, 0)) end
+        as stranded_cost_usd,
     days_left(newest_day_ended_at, ended_at) as days_to_expiry,
     coalesce(ended_at <= newest_day_ended_at, false) as is_expired
-from month
+from stranding

@@ -4,7 +4,7 @@
 with cost as (
     select billing_month, billing_currency, bucket, accelerator_family, account_id, service, instance_type, team,
         case when bucket = 'run' then run_id end as run_id,
-        -- Accelerators are those of AWS: another provider's are apart in detail_provider_cost_monthly.
+        -- Accelerators are those of AWS: another provider's are apart in detail_charge_monthly.
         case when is_other_provider(billing_entity) then 'other provider'
             when accelerator_family = 'none' then 'no accelerator' end as other_use,
         coalesce(run_id, tag_run_id) is not null as has_run, bool_or(effective_cost_usd is null) as is_cost_partial,

@@ -24,9 +24,7 @@ charge as (
             cut.cut_at) as effective_cost_usd,
         case when cut.unallocated_fee_usd > 0.01 then cut.unallocated_fee_usd else 0 end as unallocated_fee_usd
     from fct_charge as charge
-    left join cut
-        on cut.billing_month = charge.billing_month and cut.payer_account_id = charge.payer_account_id
-        and cut.billing_currency = charge.billing_currency
+    left join cut using (billing_month, payer_account_id, billing_currency)
     where charge.commitment_eligibility is not null
         or charge.effective_rule in ('savings_plan_unused', 'reservation_unused')
 ),

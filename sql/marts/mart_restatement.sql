@@ -52,15 +52,9 @@ select
     coalesce(recorded.run_count, 0) as recorded_run_count,
     coalesce(recorded.run_cost_usd, 0) as recorded_run_cost_usd
 from fct_restatement as held
-left join counted
-    on counted.payer_account_id = held.payer_account_id and counted.billing_month = held.billing_month
-    and counted.billing_currency = held.billing_currency and counted.delivery_no = held.delivery_no
-left join recorded
-    on recorded.payer_account_id = held.payer_account_id and recorded.billing_month = held.billing_month
-    and recorded.billing_currency = held.billing_currency and recorded.delivery_no = held.delivery_no
-left join most_moved
-    on most_moved.payer_account_id = held.payer_account_id and most_moved.billing_month = held.billing_month
-    and most_moved.billing_currency = held.billing_currency and most_moved.delivery_no = held.delivery_no
+left join counted using (payer_account_id, billing_month, billing_currency, delivery_no)
+left join recorded using (payer_account_id, billing_month, billing_currency, delivery_no)
+left join most_moved using (payer_account_id, billing_month, billing_currency, delivery_no)
 window delivered as (
     partition by held.payer_account_id, held.billing_month, held.billing_currency order by held.delivery_no
 )

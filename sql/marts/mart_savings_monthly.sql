@@ -3,7 +3,8 @@
 -- The difference is split by log shares: the chip (hours of runs that did the work, at on-demand prices), the rate
 -- (what was paid of these prices) and operations (failed runs); the parts sum to it exactly.
 with proven as (
-    select distinct workload_id, billing_currency, baseline_instance_type, candidate_instance_type as instance_type
+    select distinct workload_id, billing_currency, baseline_instance_type, candidate_instance_type as instance_type,
+        true as is_proven
     from mart_silicon_comparison
     where verdict = 'proven' and cost_basis = coalesce(registered_cost_basis, 'effective')
 ),
@@ -12,7 +13,7 @@ ran as (
     select
         run.workload_id, month_date, run.billing_currency, baseline_name, max(baseline_version) as baseline_version,
         case when bool_and(baseline_evidence = 'measured') then 'measured' else 'asserted' end as baseline_evidence,
-        bool_and(proven.workload_id is not null) as is_proven, max(missing_evidence) as missing_evidence,
+        bool_and(proven.is_proven is not null) as is_proven, max(missing_evidence) as missing_evidence,
         count(*) as run_count, sum(unit_count) as unit_count, known_sum(actual_cost_usd) as actual_cost_usd,
         known_sum(baseline_cost_usd) as baseline_cost_usd, known_sum(baseline_low_cost_usd) as baseline_low_cost_usd,
         known_sum(baseline_high_cost_usd) as baseline_high_cost_usd,
@@ -22,9 +23,7 @@ ran as (
         known_sum(case when unit_count > 0 then hours_on_demand_cost_usd else 0 end) as success_usd,
         sum(restated_cost_usd) as restated_cost_usd
     from detail_savings_run as run
-    left join proven
-        on proven.workload_id = run.workload_id and proven.billing_currency = run.billing_currency
-        and proven.baseline_instance_type = run.baseline_instance_type and proven.instance_type = run.instance_type
+    left join proven using (workload_id, billing_currency, baseline_instance_type, instance_type)
     group by run.workload_id, month_date, run.billing_currency, baseline_name
 ),
 
@@ -47,6 +46,16 @@ monthly as (
     anti join ran using (baseline_name, month_date, billing_currency)
 ),
 
+-- Reservations, blocks and reserved capacity name their chip.
+unused as (
+    select month_date, billing_currency, sum(stranded_cost_usd) as stranded_cost_usd
+    from (select billing_month as month_date, billing_currency, stranded_cost_usd from mart_commitment_utilization_monthly
+        union all
+        select cast(date_trunc('month', usage_date) as date), billing_currency, effective_cost_usd from fct_ledger
+        where bucket in ('commitment_unused', 'capacity_unused') and accelerator_family = 'gpu') as part
+    group by month_date, billing_currency
+),
+
 lined as (
     select
         monthly.*, coalesce(adjusted.adjustment_usd, 0) as adjustment_usd,
@@ -57,10 +66,8 @@ lined as (
         sum(coalesce(baseline_cost_usd, 0)) over (partition by monthly.month_date, monthly.billing_currency
             order by monthly.workload_id, monthly.baseline_name rows unbounded preceding) as displaced_so_far_usd
     from monthly
-    left join adjusted on adjusted.baseline_name = monthly.baseline_name and adjusted.month_date = monthly.month_date
-        and adjusted.billing_currency = monthly.billing_currency
-    left join detail_stranded_commitment_monthly as unused
-        on unused.month_date = monthly.month_date and unused.billing_currency = monthly.billing_currency
+    left join adjusted using (baseline_name, month_date, billing_currency)
+    left join unused using (month_date, billing_currency)
 ),
 
 -- No more is stranded than was displaced; workloads share it by what each displaced.
@@ -95,8 +102,7 @@ shared as (
 
 select
     shared.workload_id, month_date, billing_currency, shared.baseline_name, shared.baseline_version,
-    frozen.baseline_sha256,
-    shared.baseline_evidence,
+    frozen.baseline_sha256, shared.baseline_evidence,
     coalesce(is_proven and shared.baseline_evidence = 'measured' and baseline_cost_usd is not null, false)
         as is_headline,
     shared.run_count, unit_count, adjustment_count, ratio(baseline_cost_usd, unit_count) as baseline_unit_cost_usd,
@@ -108,8 +114,6 @@ select
     difference_usd - chip_avoided_cost_usd - rate_avoided_cost_usd as operations_avoided_cost_usd,
     displaced_commitment_cost_usd,
     difference_usd + adjustment_usd - displaced_commitment_cost_usd as cash_avoided_cost_usd,
-    restated_cost_usd,
-    shared.missing_evidence
+    restated_cost_usd, shared.missing_evidence
 from shared
-left join detail_baseline as frozen
-    on frozen.baseline_name = shared.baseline_name and frozen.baseline_version = shared.baseline_version
+left join detail_baseline as frozen using (baseline_name, baseline_version)

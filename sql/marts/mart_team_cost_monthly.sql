@@ -72,9 +72,7 @@ distributed as (
         case when shared.team = 'no team' then coalesce(account_team.team, 'no team') else shared.team end,
         shared.accelerator_family, shared.effective_cost_usd
     from shared
-    left join account_team
-        on account_team.billing_month = shared.billing_month and account_team.billing_currency = shared.billing_currency
-        and account_team.payer_account_id = shared.payer_account_id and account_team.account_id = shared.account_id
+    left join account_team using (billing_month, billing_currency, payer_account_id, account_id)
 
     union all
 

@@ -15,7 +15,7 @@ from pipelines.config.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
-    *("altair", "boto3", "botocore", "dagster", "deltalake", "duckdb", "great_expectations", "great_tables", "jinja2"),
+    *("altair", "boto3", "botocore", "dagster", "deltalake", "duckdb", "great_expectations", "jinja2"),
     *("numpy", "pandas", "polars", "pyarrow", "pydantic_settings", "pyspark", "rich", "scipy", "sqlalchemy"),
     *("sqlglot", "starlette", "typst", "vl_convert", "yaml"),
 }

@@ -152,6 +152,6 @@ def test_a_run_on_a_reservation_without_its_cost(tmp_path: Any) -> None:
         "select effective_cost_usd from mart_restatement",
         "select used_cost_usd from detail_commitment_use_hourly where commitment_kind <> 'none'",
         "select tag_coverage_ratio from detail_tag_coverage_monthly where tag = 'run_id'",
-        "select effective_cost_usd from detail_charge_type_monthly where charge_type = 'DiscountedUsage'",
+        "select effective_cost_usd from detail_charge_monthly where charge_type = 'DiscountedUsage'",
     ):
         assert ask(builder, unknown).rows() == [(None,)]

@@ -27,7 +27,7 @@ from pipelines.dashboard.reader import Reader
 from pipelines.dashboard.web import is_loopback
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
-from pipelines.present.page import report_page
+from pipelines.present.render import report_page
 
 # What an attacker would put where a word is expected.
 ATTACKS = (

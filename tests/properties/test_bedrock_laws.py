@@ -15,24 +15,24 @@ from pipelines.models.catalog import load_catalog
 from pipelines.models.expressions import expand_calls
 
 FEW = settings(max_examples=12, deadline=None, derandomize=True, database=None)
-LISTS = ("component", "suffix", "capacity", "model", "unit")
+LISTS = ("word", "model", "unit")
 # Models as AWS writes them: none on our list, for those have another name there.
 MODELS = ["Llama3-3-70B", "GPT-OSS-Safeguard-20B", "TitanEmbeddingV2-Text", "xai.grok-4.3", "qwen.qwen3-vl-235b-a22b"]
 Meter = tuple[str, str, str]
 """Usage type, product name, unit."""
 
 
-def rows_of(name: str) -> list[dict[str, str]]:
-    with (resources.REFERENCE / f"ref_bedrock_{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def words(kind: str) -> list[dict[str, str]]:
+    with (resources.REFERENCE / "ref_bedrock_word.csv").open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if row["word_kind"] == kind]
 
 
 def grammar() -> list[tuple[str, str, dict[str, str]]]:
     """Every component with every suffix of its scheme: scheme, end of the usage type, and the fields it stands for."""
     return [
-        (one["scheme"], one["component"] + end["suffix"].replace("none", ""), {"token_kind": one["token_kind"], **end})
-        for one in rows_of("component")
-        for end in rows_of("suffix")
+        (one["scheme"], one["word"] + end["word"].replace("none", ""), {**end, "token_kind": one["token_kind"]})
+        for one in words("component")
+        for end in words("suffix")
         if end["scheme"] == one["scheme"]
     ]
 
@@ -133,3 +133,34 @@ def test_what_bills_no_tokens_is_no_tokens() -> None:
         (row,) = rows
         assert (row["token_kind"], row["billed_by"], row["model"]) == wanted[meter[0]]
         assert row["million_tokens_per_unit"] is None
+
+
+def test_a_line_has_the_class_of_what_the_grammar_reads() -> None:
+    """Lines are classed before the grammar reads them: by the words of training and Provisioned Throughput alone."""
+    capacity = [
+        *("Llama2-70B-ProvisionedThroughput-6MonthsCommit-ModelUnits", "ModelUnits-Llama2-70B"),
+        *("Llama2-70B-reserved-1-month-input-tokens-per-minute", "Llama2-70B-CustomModelUnit-Storage"),
+        *(
+            "Llama2-70B-CustomModelUnits-Minutes",
+            "Llama2-70B-Customization-Training",
+            "Llama2-70B-Customization-Storage",
+        ),
+    ]
+    resold = [
+        "ProvisionedThroughput_NoCommit_ModelUnits_Usage",
+        "ProvisionedThroughput_ModelUnits",
+        "Reserved_1Month_InputTPM",
+    ]
+    meters = [written(scheme, end, "Llama2-70B", "USE1") for scheme, end, _ in grammar()]
+    meters += [(f"EUW1-{use}", "Amazon Bedrock", "hour") for use in (*capacity, "Guardrail-ContentPolicyUnits")]
+    meters += [(f"USE1-MP:USE1_{use}-Units", "A Model (Amazon Bedrock Edition)", "Units") for use in resold]
+    read = {meter[0]: row["token_kind"] for meter, (row,) in parsed(meters).items()}
+    assert {row["token_kind"] for row in words("pattern")} <= {*read.values()}
+    values = ", ".join(f"('{use}')" for use in read)
+    sql = (
+        f"select use, serving_class('other', 'Usage', 'meter', use) as line_class from (values {values}) as meter (use)"
+    )
+    with DuckDBEngine(threads=1) as engine:
+        classes = dict(engine.query(expand_calls(sql, resources.SQL)).rows())
+    known = {"training": "other", "model_unit": "serving_hour"}
+    assert classes == {use: known.get(kind, "serving") for use, kind in read.items()}

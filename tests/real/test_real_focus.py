@@ -156,7 +156,7 @@ def test_sample_by_provider(sample: Builder, lines: list[Line]) -> None:
 
     rows = ask(
         sample,
-        "select provider || ' ' || payer_account_id, sum(billed_cost_usd) from detail_provider_cost_monthly group by 1",
+        "select provider || ' ' || payer_account_id, sum(billed_cost_usd) from detail_charge_monthly group by 1",
     ).rows()
     assert dict(rows) == total(lines, provider, "BilledCost")
 

@@ -19,19 +19,21 @@ from pipelines.analysis.break_even import (
 )
 
 # Two engineer-weeks at $8k; a run of $6,000 on the GPU, 40 % less on Trainium.
-FACTS = Case(port=16_000, baseline=6_000, candidate=3_600, runs_per_month=1, months=12)
+FACTS = Case(port_cost=16_000, baseline=6_000, saving_per_run=2_400, runs_per_month=1, months=12)
 usd = st.floats(1, 1e6)
 share = st.floats(0, 0.95)
 cases = st.builds(
-    Case, port=usd, baseline=usd, candidate=usd, runs_per_month=st.floats(0.1, 100), months=st.integers(1, 60),
-    upkeep=st.floats(0, 1e4), discount=st.floats(0, 1), baseline_fall=share, success=st.floats(0.05, 1),
+    lambda candidate, **other: Case(saving_per_run=other["baseline"] - candidate, **other),
+    port_cost=usd, baseline=usd, candidate=usd, runs_per_month=st.floats(0.1, 100), months=st.integers(1, 60),
+    upkeep=st.floats(0, 1e4), discount=st.floats(0, 1), baseline_price_fall_ratio=share,
+    success_ratio=st.floats(0.05, 1),
 )  # fmt: skip
 
 
 def test_the_example_of_the_facts() -> None:
     """16,000 / 2,400 = 6.67: the seventh run pays it back."""
-    assert FACTS.saving == 2_400
-    assert runs_to_break_even(FACTS.port, FACTS.saving) == 7
+    assert FACTS.saving_per_run == 2_400
+    assert runs_to_break_even(FACTS.port_cost, FACTS.saving_per_run) == 7
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_net_present_value_by_hand() -> None:
     case = replace(FACTS, months=2, upkeep=100)
     assert case.npv == pytest.approx(-11_400)
     # Of the twelfth month alone, at 21 % a year: a run every month, prices 19 % lower after a year.
-    late = replace(FACTS, discount=0.21, baseline_fall=0.19)
+    late = replace(FACTS, discount=0.21, baseline_price_fall_ratio=0.19)
     month = (6_000 * 0.81 - 3_600) / 1.21
     assert late.benefit - replace(late, months=11).benefit == pytest.approx(month)
 
@@ -56,22 +58,22 @@ def test_net_present_value_by_hand() -> None:
 def test_half_the_ports_fail() -> None:
     """E = 0.5 x (12,800 + 16,000) - 16,000 = -1,600, with 12 x 2,400 - 16,000 = 12,800 if it succeeds."""
     assert FACTS.npv == pytest.approx(12_800)
-    assert replace(FACTS, success=0.5).expected == pytest.approx(-1_600)
+    assert replace(FACTS, success_ratio=0.5).expected == pytest.approx(-1_600)
 
 
 def test_probability_without_an_interval_is_that_of_enough_runs() -> None:
     """Two runs needed, one expected: 1 - P(0) - P(1) = 1 - 2/e; half of it where half of ports fail."""
-    case = Case(port=20, baseline=20, candidate=10, runs_per_month=0.5, months=2)
+    case = Case(port_cost=20, baseline=20, saving_per_run=10, runs_per_month=0.5, months=2)
     assert payback_probability(case, None, None) == pytest.approx(1 - 2 / exp(1))
-    assert payback_probability(replace(case, success=0.5), None, None) == pytest.approx(0.5 - 1 / exp(1))
+    assert payback_probability(replace(case, success_ratio=0.5), None, None) == pytest.approx(0.5 - 1 / exp(1))
 
 
 def test_probability_with_an_interval() -> None:
     """Of very many runs a saving about 0 pays in half the cases; one far from 0 in all or none."""
-    case = Case(port=1, baseline=100, candidate=100, runs_per_month=1e4, months=12)
+    case = Case(port_cost=1, baseline=100, saving_per_run=0, runs_per_month=1e4, months=12)
     assert payback_probability(case, -10, 10) == pytest.approx(0.5, abs=1e-3)
-    assert payback_probability(replace(case, candidate=50), 45, 55) == pytest.approx(1)
-    assert payback_probability(replace(case, candidate=150), -55, -45) == pytest.approx(0)
+    assert payback_probability(replace(case, saving_per_run=50), 45, 55) == pytest.approx(1)
+    assert payback_probability(replace(case, saving_per_run=-50), -55, -45) == pytest.approx(0)
 
 
 @given(cases, st.sampled_from(INPUTS))
@@ -79,35 +81,35 @@ def test_at_its_break_even_value_a_port_brings_what_it_costs(case: Case, name: s
     value = break_even_value(case, name)
     if value is None:
         return
-    field = {"port_cost": "port", "success_ratio": "success", "baseline_price_fall_ratio": "baseline_fall"}.get(
-        name, name
+    at = replace(case, **{name: value})
+    size = (
+        case.months * (at.runs_per_month * (at.baseline + abs(at.baseline - at.saving_per_run)) + at.upkeep)
+        + at.port_cost
     )
-    at = case.with_saving(value) if name == "saving_per_run" else replace(case, **{field: value})
-    size = case.months * (at.runs_per_month * (at.baseline + abs(at.candidate)) + at.upkeep) + at.port
     assert abs(at.expected) <= 1e-6 * size
 
 
 @given(cases)
 def test_a_saving_that_is_larger_brings_more(case: Case) -> None:
-    assert case.with_saving(case.saving + 1).expected > case.expected
-    needed = runs_to_break_even(case.port, case.saving)
-    more = runs_to_break_even(case.port, case.saving + 1)
+    assert replace(case, saving_per_run=case.saving_per_run + 1).expected > case.expected
+    needed = runs_to_break_even(case.port_cost, case.saving_per_run)
+    more = runs_to_break_even(case.port_cost, case.saving_per_run + 1)
     assert needed is None or (more is not None and more <= needed)
 
 
 @given(cases)
 def test_bars_are_sorted_and_hold_their_base(case: Case) -> None:
-    bars = tornado(case, case.saving - 1, case.saving + 1)
-    assert [bar.swing for bar in bars] == sorted((bar.swing for bar in bars), reverse=True)
-    assert {bar.input for bar in bars} == set(INPUTS)
-    assert all(bar.low <= bar.base <= bar.high for bar in bars)
+    bars = tornado(case, case.saving_per_run - 1, case.saving_per_run + 1)
+    assert [bar.swing_usd for bar in bars] == sorted((bar.swing_usd for bar in bars), reverse=True)
+    assert {bar.sensitivity_input for bar in bars} == set(INPUTS)
+    assert all(bar.low_value <= bar.base_value <= bar.high_value for bar in bars)
 
 
 def test_bars_by_hand() -> None:
     """A quarter more port cost takes 4,000; the port breaks even at 28,800, at 6.67 / 12 runs a month, at 55.6 %."""
-    bars = {bar.input: bar for bar in tornado(FACTS)}
-    assert (bars["port_cost"].at_low, bars["port_cost"].at_high) == pytest.approx((16_800, 8_800))
-    assert bars["port_cost"].break_even == pytest.approx(28_800)
-    assert bars["runs_per_month"].break_even == pytest.approx(16_000 / 2_400 / 12)
-    assert bars["success_ratio"].break_even == pytest.approx(16_000 / 28_800)
-    assert bars["saving_per_run"].break_even == pytest.approx(16_000 / 12)
+    bars = {bar.sensitivity_input: bar for bar in tornado(FACTS)}
+    assert (bars["port_cost"].low_npv_usd, bars["port_cost"].high_npv_usd) == pytest.approx((16_800, 8_800))
+    assert bars["port_cost"].break_even_value == pytest.approx(28_800)
+    assert bars["runs_per_month"].break_even_value == pytest.approx(16_000 / 2_400 / 12)
+    assert bars["success_ratio"].break_even_value == pytest.approx(16_000 / 28_800)
+    assert bars["saving_per_run"].break_even_value == pytest.approx(16_000 / 12)

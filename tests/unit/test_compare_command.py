@@ -24,7 +24,7 @@ from pipelines.dashboard.reader import Reader
 from pipelines.models.build import Builder
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
-from pipelines.present.page import report_page
+from pipelines.present.render import report_page
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ import pytest
 
 from pipelines.analysis.comparison import Context, compare
 from pipelines.analysis.estimate import estimate, sample
-from pipelines.analysis.quality import Margin
-from pipelines.analysis.registration import Registration
+from pipelines.analysis.registration import Margin, Registration
 from pipelines.analysis.verdict import price_change_to_flip
 from pipelines.transforms.mart_silicon_comparison import delay_cost
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -33,12 +35,45 @@ def test_the_container_copies_what_the_package_is_made_of() -> None:
     assert [name for name in sources if not (DEPLOY.parent / name).exists()] == []
     wheel = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert {*wheel["packages"], *wheel["force-include"]} <= sources
-    # The user of the image cannot write there, so each command would compile what it imports.
-    assert "uv pip install --no-cache --compile-bytecode" in text
+    # The user of the image cannot write there, so each command would compile what it imports (tests/test_image.py).
+    assert "trainledger demo" in text
     # A base image without its version is another one tomorrow.
     assert re.findall(r"^(?:ARG PYTHON=|FROM (?!\$))(.+)$", text, re.MULTILINE) == [
         "docker.io/library/python:3.11.14-slim-bookworm"
     ]
+
+
+def test_the_container_keeps_the_aws_services_that_are_called() -> None:
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8").replace("\\\n", "")
+    listed = re.search(r"botocore/data .*?\(([\w|-]+)\)", text)
+    assert listed
+    kept = set(listed[1].split("|"))
+    code = "".join(path.read_text(encoding="utf-8") for path in (DEPLOY.parent / "pipelines").rglob("*.py"))
+    called = set(re.findall(r"""client\((?:\w+, )?"([\w-]+)\"""", code)) | {
+        action.partition(":")[0] for action in ACTIONS
+    }
+    assert called - kept == set()
+    # Where the usual chain of credentials asks.
+    assert kept - called == {"sso", "sso-oidc", "signin"}
+
+
+def test_the_container_runs_commands_of_trainledger_and_of_dagster(tmp_path: Path) -> None:
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    entrypoint, command = (
+        json.loads(re.search(f"^{word} (.+)$", text, re.MULTILINE)[1]) for word in ("ENTRYPOINT", "CMD")
+    )
+    for name in ("trainledger", "dagster", "dagster-daemon"):
+        (tmp_path / name).write_text(f'#!/bin/sh\nprintf "%s|" {name} "$@"')
+        (tmp_path / name).chmod(0o755)
+
+    def runs(*words: str) -> str:
+        path = f"{tmp_path}:{os.environ['PATH']}"
+        return subprocess.run([*entrypoint, *words], env={"PATH": path}, capture_output=True, text=True).stdout
+
+    assert runs(*command) == "trainledger|--help|"
+    assert runs("query", "select 1 as one") == "trainledger|query|select 1 as one|"
+    assert runs("dagster", "api", "execute_run", '{"a": "b c"}') == 'dagster|api|execute_run|{"a": "b c"}|'
+    assert runs("dagster-daemon", "run") == "dagster-daemon|run|"
 
 
 def load(name: str) -> dict:
@@ -97,12 +132,47 @@ def test_kubernetes_runs_what_the_other_ways_run(tmp_path: Path) -> None:
     pod = job["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["service_account_name"] == "trainledger"
+    # The image's entrypoint runs them.
+    assert (container["command"], container["args"]) == (None, words)
     mounted = {mount["mount_path"] for mount in container["volume_mounts"]}
     assert mounted == {"/dagster/dagster.yaml", "/config", "/home/trainledger/.cache"}
     secrets = {
         one["name"]: one["value_from"]["secret_key_ref"]["name"] for one in container["env"] if one["value_from"]
     }
     assert secrets == {"DAGSTER_PG_PASSWORD": "trainledger-postgres"}
+
+
+def test_helm_runs_what_the_kubernetes_example_runs() -> None:
+    values = load("helm-values.yaml")
+    example = {
+        (one["kind"], one["metadata"]["name"]): one
+        for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text(encoding="utf-8"))
+    }
+    dagster = yaml.safe_load(example["ConfigMap", "trainledger-dagster"]["data"]["dagster.yaml"])
+    launcher, wanted = values["runLauncher"]["config"]["k8sRunLauncher"], dagster["run_launcher"]["config"]
+    # The chart mounts dagster.yaml by itself.
+    for ours, theirs in (("volumes", "volumes"), ("volumeMounts", "volume_mounts")):
+        assert launcher[ours] == [one for one in wanted[theirs] if one["name"] != "dagster"]
+    assert (launcher["resources"], launcher["securityContext"]) == (wanted["resources"], wanted["security_context"])
+    runs, pools = values["concurrency"]["runs"], values["concurrency"]["pools"]
+    assert dagster["concurrency"] == {
+        "runs": {"max_concurrent_runs": runs["maxConcurrentRuns"]},
+        "pools": {"default_limit": pools["defaultLimit"], "granularity": pools["granularity"]},
+    }
+    assert values["retention"]["schedule"]["purgeAfterDays"] == dagster["retention"]["schedule"]["purge_after_days"]
+    monitoring = values["dagsterDaemon"]["runMonitoring"]
+    assert dagster["run_monitoring"] == {
+        "enabled": monitoring["enabled"],
+        "start_timeout_seconds": monitoring["startTimeoutSeconds"],
+        "cancel_timeout_seconds": monitoring["cancelTimeoutSeconds"],
+    }
+    environment = example["ConfigMap", "trainledger-environment"]["data"]
+    assert values["extraManifests"][0]["data"].items() <= environment.items()
+    database = values["postgresql"]
+    assert database["postgresqlHost"] == environment["DAGSTER_PG_HOST"]
+    (deployment,) = values["dagster-user-deployments"]["deployments"]
+    images = [deployment["image"], values["dagsterWebserver"]["image"], values["dagsterDaemon"]["image"]]
+    assert {f"{image['repository']}:{image['tag']}" for image in images} == {wanted["job_image"]}
 
 
 def test_cloudformation_accepts_the_template() -> None:

@@ -14,9 +14,8 @@ from support.focus_exports import focus_lines, normalized
 from support.lab import Lab
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.allocated import refuse_origins
-from pipelines.ingest.billing.columns import FOCUS, Delivered
-from pipelines.ingest.billing.focus_version import focus_version, unknown_columns
+from pipelines.ingest.billing.columns import FOCUS, Delivered, focus_version, unknown_columns
+from pipelines.ingest.billing.convert import refuse_origins
 
 _NAMES = ("host_provider_name", "service_provider_name")
 
@@ -140,9 +139,9 @@ def test_a_bill_of_several_providers_is_totaled_by_each(shared_data: Path) -> No
     lines = focus_lines([*recorded, *({**line, **hour} for line in ours)], "2026-05")
     with Lab({"2026-05": normalized(lines)}, {}, listed=FOCUS) as lab:
         found = lab.ask(
-            "select provider, payer_account_id, billing_currency, service, accelerator_family, billed_cost_usd "
-            "from detail_provider_cost_monthly order by all",
-            "detail_provider_cost_monthly",
+            "select provider, payer_account_id, billing_currency, service, accelerator_family, sum(billed_cost_usd) "
+            "from detail_charge_monthly group by 1, 2, 3, 4, 5 order by all",
+            "detail_charge_monthly",
         )
         buckets = lab.ask("select distinct bucket from fct_charge where billing_currency = 'EUR'", "fct_charge")
     assert found == [

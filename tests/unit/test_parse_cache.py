@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.base import code, parse_cache, resources
+from pipelines.base import parse_cache, resources
 from pipelines.base.parse_cache import cache_folder
 from pipelines.models import catalog as catalogs
 from pipelines.models import contract as contracts
@@ -21,7 +21,7 @@ TABLE = "marts/mart_run_cost"
 
 def forget() -> None:
     """As in a new process."""
-    for known in (load_catalog, load_contract, contracts._parsed, parse_cache._parts, code._imports, code.code_digest):
+    for known in (load_catalog, load_contract, contracts._parsed, parse_cache._parts):
         known.cache_clear()
 
 
@@ -45,7 +45,6 @@ def parsed(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     noted(catalogs, "_parsed", lambda path: path.stem)
     noted(contracts, "_contract", lambda table, folder: table)
-    noted(code, "_names", lambda nodes: "imports")
     return names
 
 
@@ -60,7 +59,7 @@ def the_file(home: Path) -> Path:
 
 def test_a_second_process_parses_nothing(home: Path, parsed: list[str]) -> None:
     first = models(), load_contract(TABLE)
-    assert {"mart_run_cost", TABLE, "imports"} <= set(parsed)
+    assert {"mart_run_cost", TABLE} <= set(parsed)
     forget()
     parsed.clear()
     assert (models(), load_contract(TABLE)) == first
@@ -70,7 +69,7 @@ def test_a_second_process_parses_nothing(home: Path, parsed: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contracts, "digest_of", lambda folder, pattern: "other files")
         assert (models(), load_contract(TABLE)) == first
-    assert TABLE in parsed and not {"mart_run_cost", "imports"} & set(parsed)
+    assert TABLE in parsed and "mart_run_cost" not in parsed
 
 
 SPOILS: dict[str, Callable[[bytes], bytes]] = {

@@ -323,7 +323,7 @@ def test_every_column_that_names_an_owner_is_a_user() -> None:
 STORY = Path(__file__).resolve().parents[1] / "golden" / "every_kind_of_commitment"
 # Public tables that are made from other public tables and from what lies behind them.
 JOINED = (
-    "detail_commitment_family_monthly", "detail_stranded_commitment_monthly", "detail_commitment_stranding",
+    "detail_commitment_family_monthly", "detail_commitment_stranding",
     "mart_commitment_utilization_monthly", "mart_commitment_coverage_daily", "mart_capacity_utilization_daily",
 )  # fmt: skip
 

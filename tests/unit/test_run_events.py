@@ -12,7 +12,7 @@ from support.event_log import DESIGN, at, event, read, text
 from support.records import rows
 
 from pipelines.ingest.runs.event import FIELDS
-from pipelines.ingest.runs.event_block import PlainForms
+from pipelines.ingest.runs.event_log import PlainForms
 from pipelines.ingest.runs.records import SCHEMAS
 
 

@@ -31,7 +31,7 @@ ONE, OTHER = f"{JULY}/payer", f"{JULY}/other"
 PAYERS = {"apart": ("999900001111", "000033334444"), "shared": ("000011112222", "999900002222")}
 BY_SOURCE = {
     f"staging/stg_aws__{name}"
-    for name in ("cur_combination", "bedrock_meter", "cur_line_kind", "charge_kind", "billed_stretch", "pod_machine")
+    for name in ("cur_combination", "cur_line_kind", "charge_kind", "billed_stretch", "pod_machine")
 } | {"core/fct_charge"}
 
 

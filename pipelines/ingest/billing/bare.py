@@ -1,7 +1,5 @@
 """Bill files without a manifest (`files` of a [[billing]] entry): one delivery per billing month of their lines."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -15,9 +13,8 @@ from tempfile import TemporaryDirectory
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import BillingSource
-from pipelines.ingest.billing.columns import snake
+from pipelines.ingest.billing.columns import declared_version, snake
 from pipelines.ingest.billing.delivery import Map
-from pipelines.ingest.billing.focus_version import declared_version
 from pipelines.ingest.billing.manifest import Manifest, ManifestPath, exports_in, in_threads, read_cached
 from pipelines.warehouse.storage import Object, Store
 

@@ -9,9 +9,10 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
+
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.allocated import refuse_origins
-from pipelines.ingest.billing.columns import FOCUS, ColumnList, RawFile
+from pipelines.ingest.billing.columns import FOCUS, ColumnList, RawFile, snake
 from pipelines.ingest.billing.parquet import inspect
 from pipelines.ingest.billing.repeats import ids_of, repeated_lines
 from pipelines.ingest.billing.text import convert
@@ -91,3 +92,32 @@ def sha256_of(path: Path) -> str:
     """The sha256 of a file's bytes, as hex digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+_METHOD = "allocated_method_id"
+# What the parts of a charge have in common with it (facts standards-2026 1.4).
+_SHARED = ("resource_id", "charge_period_start", "sku_price_id", "sub_account_id")
+
+
+def refuse_origins(stored: Path, where: str) -> None:
+    """SourceError where a FOCUS file has a charge next to the allocated charges that add up to it: it counts twice."""
+    names = {snake(name): name for name in pl.read_parquet_schema(stored)}
+    shared = [names[name] for name in _SHARED if name in names]
+    if _METHOD not in names or len(shared) < len(_SHARED) or "billed_cost" not in names:
+        return
+    is_part = pl.col(names[_METHOD]).cast(pl.String).fill_null("") != ""
+    lines = pl.scan_parquet(stored).select(*shared, cost=pl.col(names["billed_cost"]).cast(pl.Float64), part=is_part)
+    parts = lines.filter("part").group_by(shared).agg(whole=pl.col("cost").sum())
+    origins = (
+        lines.filter(~pl.col("part"))
+        .join(parts, on=shared, nulls_equal=True)
+        .filter((pl.col("cost") != 0) & ((pl.col("cost") - pl.col("whole")).abs() < 1e-6))
+        .select(pl.len(), pl.col("cost").sum())
+        .collect()
+    )
+    count, cost = origins.row(0)
+    if count:
+        raise SourceError(
+            f"{where} has charges of {cost:,.2f} ({count} of its lines) next to the allocated charges that add up to "
+            "them, so they would count twice; have it delivered with the allocated charges alone."
+        )

@@ -13,8 +13,7 @@ from pydantic import TypeAdapter
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.base.paths import below
-from pipelines.ingest.billing.columns import CUR, FOCUS, ColumnList, RawFile
-from pipelines.ingest.billing.focus_version import NEWEST, is_newer
+from pipelines.ingest.billing.columns import CUR, FOCUS, NEWEST, ColumnList, RawFile, is_newer
 from pipelines.warehouse.storage import Object
 
 RECORD = "delivery.json"
@@ -70,11 +69,8 @@ class RawDelivery:
     @property
     def is_here(self) -> bool:
         """Whether all its files are on this machine."""
-        return all(path.is_file() and path.stat().st_size == file.size for path, file in self._stored)
-
-    @property
-    def _stored(self) -> list[tuple[Path, RawFile]]:
-        return [(self.path(file), file) for file in self.files]
+        stored = ((self.path(file), file.size) for file in self.files)
+        return all(path.is_file() and path.stat().st_size == size for path, size in stored)
 
     def path(self, file: RawFile) -> Path:
         return below(self.folder, file.name)
@@ -96,27 +92,19 @@ class RawDelivery:
     @property
     def warnings(self) -> list[str]:
         """What was read as missing, one sentence each."""
-        nothing = f"{self.delivery.manifest_key} contains no line; the month is empty. Check the export if it was used."
-        empty = [] if self.line_count else [nothing]
-        versions = sorted(self.focus_versions)
-        mixed = f"{self.delivery.manifest_key} has files of FOCUS {' and '.join(versions)}. Remove what is left over."
-        return [
-            *empty,
-            *([mixed] if len(versions) > 1 else ()),
-            *self._declared_otherwise(versions),
-            *(warning for file in self.files for warning in file.warnings),
-        ]
-
-    def _declared_otherwise(self, versions: list[str]) -> list[str]:
-        """A warning where metadata declare another version than the columns show, one that is not known yet too."""
-        declared = self.delivery.focus_version
-        if not declared or not versions or declared in versions:
-            return []
-        read_as = f"{self.delivery.manifest_key} is declared as FOCUS {declared} and read as {versions[-1]}"
-        if is_newer(declared):
-            later = f"versions after {NEWEST} are not known"
-            return [f"{read_as}; {later}. Check whether a newer version of trainledger reads all of it."]
-        return [f"{read_as}, by its columns. Check that the metadata belong to it."]
+        manifest, declared = self.delivery.manifest_key, self.delivery.focus_version
+        versions, found = sorted(self.focus_versions), []
+        if not self.line_count:
+            found.append(f"{manifest} contains no line; the month is empty. Check the export if it was used.")
+        if len(versions) > 1:
+            found.append(f"{manifest} has files of FOCUS {' and '.join(versions)}. Remove what is left over.")
+        if declared and versions and declared not in versions:
+            fix = ", by its columns. Check that the metadata belong to it."
+            if is_newer(declared):
+                newer = "Check whether a newer version of trainledger reads all of it."
+                fix = f"; versions after {NEWEST} are not known. {newer}"
+            found.append(f"{manifest} is declared as FOCUS {declared} and read as {versions[-1]}{fix}")
+        return [*found, *(warning for file in self.files for warning in file.warnings)]
 
 
 def delivery_folder(source: str, billing_period: str, fingerprint: str) -> str:
@@ -152,13 +140,10 @@ def load(folder: Path, *, is_whole: bool = True) -> RawDelivery | None:
         raw = _RAW.validate_python(record | {"folder": folder, "files": files})
         # Its fingerprint becomes part of SQL.
         is_ours = _FINGERPRINT.fullmatch(raw.delivery.fingerprint) and raw.delivery.folder(folder.parents[2]) == folder
-        is_known = is_ours and (not is_whole or raw.is_here)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return raw if is_ours and (not is_whole or raw.is_here) else None
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, LookupError, TypeError, SourceError):
+        # Missing, damaged, or not written by this version.
         return None
-    except (ValueError, LookupError, TypeError, SourceError):
-        # Damaged, or not written by this version.
-        return None
-    return raw if is_known else None
 
 
 _RAW = TypeAdapter(RawDelivery)

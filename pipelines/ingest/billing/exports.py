@@ -3,8 +3,6 @@
 Only the files a current manifest names are read. Parquet is kept as delivered; a csv is converted once.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -16,20 +14,17 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock, Semaphore
-from typing import TYPE_CHECKING
 
 from pipelines.base.code import code_digest
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import BillingSource
+from pipelines.engine import Engine
 from pipelines.ingest.billing.bare import bare_files, read_bare
 from pipelines.ingest.billing.columns import ColumnList, RawFile
 from pipelines.ingest.billing.delivery import Delivery, Kind, Map, RawDelivery, column_list, load, save
 from pipelines.ingest.billing.manifest import Manifest, find_manifests, in_threads, read_manifests
 from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.stores import Stores
-
-if TYPE_CHECKING:
-    from pipelines.engine import Engine
 
 Progress = Callable[[int, int, str], None]
 
@@ -236,19 +231,14 @@ def _store_files(
             if progress:
                 progress(min(done, total), total, label)
 
-    def store_file(number: int, item: Object) -> RawFile:
-        before = kept.get(item.key)
+    def store_file(number: int) -> RawFile:
+        before = kept.get(delivery.objects[number].key)
         return _store_file(
             delivery, number, store, folder, ratio, kept=before, converting=converting, on_bytes=on_bytes
         )
 
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
-        waiting = [pool.submit(store_file, number, item) for number, item in enumerate(delivery.objects)]
-        try:
-            stored = [future.result() for future in waiting]
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+        stored = list(pool.map(store_file, range(len(delivery.objects))))
     return with_repeats(stored, folder, delivery.listed, store.uri)
 
 
@@ -339,8 +329,7 @@ def _fetch(item: Object, store: Store, delivered: Path, kept: Path | None) -> No
         except OSError:
             # Some file systems have no links.
             shutil.copyfile(kept, delivered)
-    size = delivered.stat().st_size
-    if size != item.size:
+    if (size := delivered.stat().st_size) != item.size:
         raise SourceError(f"{store.uri(item.key)} changed while it was read; run again when its delivery has finished.")
     if size == 0:
         raise SourceError(f"{store.uri(item.key)} is empty; have it delivered again.")

@@ -16,8 +16,8 @@ from pipelines.base.address import bucket_and_prefix, is_s3
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.base.paths import unsafe
+from pipelines.ingest.billing.columns import declared_version
 from pipelines.ingest.billing.delivery import Kind, Map
-from pipelines.ingest.billing.focus_version import declared_version
 from pipelines.warehouse.storage import Object, Store, fresh_file
 
 # The manifest of a month is in that month's folder; copies inside an assembly's folder are history.
@@ -145,7 +145,11 @@ def read_cached(
     `run` calls it for several objects, here or on executors.
     """
     file = cache / CACHE
-    known = _known(file)
+    try:
+        known = TypeAdapter(dict[str, tuple[str, str]]).validate_json(file.read_bytes())
+    except (FileNotFoundError, ValueError):
+        # Nothing was read before, or the file is damaged.
+        known = {}
     changed = [item for item in items if known.get(item.key, ("",))[0] != item.etag]
     texts = dict(zip([item.key for item in changed], run(read, changed), strict=True)) if changed else {}
     fresh = {item.key: (item.etag, texts[item.key]) if item.key in texts else known[item.key] for item in items}
@@ -153,14 +157,6 @@ def read_cached(
         with fresh_file(file) as partial:
             partial.write_text(json.dumps(fresh), encoding="utf-8")
     return {key: text for key, (_, text) in fresh.items()}
-
-
-def _known(cache: Path) -> dict[str, tuple[str, str]]:
-    """ETag and text by key as read before; nothing where that is damaged."""
-    try:
-        return TypeAdapter(dict[str, tuple[str, str]]).validate_json(cache.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return {}
 
 
 def _text(store: Store, item: Object) -> str:

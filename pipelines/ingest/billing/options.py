@@ -1,6 +1,8 @@
 """The settings of an export by one of its deliveries: granularity, resource ids, optional columns, tags, freshness."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -17,39 +19,27 @@ SPLIT, CAPACITY, NET = "split cost data", "capacity data", "net costs"
 ADDED = {SPLIT: "split_line_item_", CAPACITY: "capacity_reservation_", NET: "line_item_net_unblended_cost"}
 
 
-@dataclass(frozen=True)
-class _Names:
-    """The columns of a family of exports. Fees are dated into the future (facts 2.4), so only use has hours."""
-
-    used: str
-    start: str
-    end: str
-    resource: str
-    payer: str
-    currency: str
-    net: str
-
-
-_NAMES: dict[ColumnList, _Names] = {
-    CUR: _Names(
-        "line_item_line_item_type in ('Usage', 'DiscountedUsage', 'SavingsPlanCoveredUsage')",
-        "line_item_usage_start_date",
-        "line_item_usage_end_date",
-        "line_item_resource_id",
-        "bill_payer_account_id",
-        "line_item_currency_code",
-        "line_item_net_unblended_cost",
-    ),
-    FOCUS: _Names(
-        "charge_category = 'Usage'",
-        "charge_period_start",
-        "charge_period_end",
-        "resource_id",
-        "billing_account_id",
-        "billing_currency",
+# The columns of a family of exports. Fees are dated into the future (facts 2.4), so only use has hours.
+_NAMES: dict[ColumnList, dict[str, str]] = {
+    CUR: {
+        "used": "line_item_line_item_type in ('Usage', 'DiscountedUsage', 'SavingsPlanCoveredUsage')",
+        "start": "line_item_usage_start_date",
+        "end": "line_item_usage_end_date",
+        "resource": "line_item_resource_id",
+        "payer": "bill_payer_account_id",
+        "currency": "line_item_currency_code",
+        "net": "line_item_net_unblended_cost",
+    },
+    FOCUS: {
+        "used": "charge_category = 'Usage'",
+        "start": "charge_period_start",
+        "end": "charge_period_end",
+        "resource": "resource_id",
+        "payer": "billing_account_id",
+        "currency": "billing_currency",
         # Costs of FOCUS are after discounts.
-        "null",
-    ),
+        "net": "null",
+    },
 }
 
 
@@ -94,30 +84,27 @@ class Seen:
 def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> Seen:
     """Look through a stored delivery; `now` is naive UTC, and nothing dated after it counts as used."""
     listed = raw.delivery.listed
-    names = _NAMES[listed]
-    lasts = f"date_diff('second', {names.start}, {names.end})"
-    select = raw_select([raw], tags, listed)
-    tagged = ", ".join(f"sum({listed.billed}) filter (where tag_{name} is not null)" for name in TAG_NAMES)
+    names, billed = _NAMES[listed], listed.billed
+    used, payer = names["used"], names["payer"]
+    lasts = f"date_diff('second', {names['start']}, {names['end']})"
+    tagged = ", ".join(f"sum({billed}) filter (where {used} and tag_{name} is not null)" for name in TAG_NAMES)
     upto = f"timestamp '{now:%Y-%m-%d %H:%M:%S}'"
-    with DuckDBEngine() as engine:
-        for view, files in select.views.items():
-            engine.scan_files(view, files)
-        engine.view_sql("line", select.sql)
-        engine.view_sql("used", f"select * from line where {names.used}")
-        payers = engine.query(f"select distinct {names.payer} from line where {names.payer} is not null").rows()
-        billed = engine.query(f"select {names.currency}, sum({listed.billed}) from line group by 1 order by 1").rows()
+    with _lines_of(raw, tags) as engine:
+        by_currency = engine.query(
+            f"select {names['currency']}, sum({billed}), count({names['net']}), "
+            f"list(distinct {payer}) filter (where {payer} is not null), count(*) filter (where {used}), "
+            f"sum({billed}) filter (where {used}), {tagged} from line group by 1 order by 1"
+        ).rows()
         # Storage of an hourly export still comes by the day; of a daily one nothing is as short as an hour.
         (counts,) = engine.query(
-            f"select count(*) as used_count, count({names.resource}) as resource_count, "
+            f"select count(*) as used_count, count({names['resource']}) as resource_count, "
             "case when count(*) = 0 then null "
             f"when count(*) filter (where {lasts} <= 3600) * 100 >= count(*) then 'hourly' "
             f"when count(*) filter (where {lasts} <= 86400) * 100 >= count(*) then 'daily' else 'monthly' end "
-            f"as granularity, max({names.start}) "
-            f"filter (where {names.start} <= {upto}) as newest_usage_at from used"
+            f"as granularity, max({names['start']}) filter (where {names['start']} <= {upto}) as newest_usage_at "
+            f"from line where {used}"
         ).to_dicts()
-        net = engine.query(f"select count({names.net}) from line").item()
-        sums = f"sum({listed.billed}), {tagged}"
-        money = engine.query(f"select {names.currency}, {sums} from used group by 1 order by 1").rows()
+    money = [(currency, *sums) for currency, _, _, _, count, *sums in by_currency if count]
     columns = {snake(column.name) for file in raw.files for column in file.columns if column.form != "null"}
     keys = {
         name: dict.fromkeys(
@@ -126,11 +113,11 @@ def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> S
         for name in TAG_NAMES
     }
     return Seen(
-        payers=frozenset(payer for (payer,) in payers),
-        billed_cost=dict(billed),
+        payers=frozenset(payer for row in by_currency for payer in row[3] or ()),
+        billed_cost={row[0]: row[1] for row in by_currency},
         **counts,
         columns=frozenset(option for option, start in ADDED.items() if any(n.startswith(start) for n in columns)),
-        has_net=net > 0,
+        has_net=any(row[2] for row in by_currency),
         used_cost={row[0]: row[1] for row in money},
         tags=tuple(
             TagUse(name, tuple(keys[name]), {row[0]: row[2 + at] or Decimal(0) for row in money})
@@ -142,21 +129,27 @@ def see(raw: RawDelivery, tags: Mapping[str, Sequence[str]], now: datetime) -> S
 def tag_costs(raw: RawDelivery) -> list[TagKeyCost]:
     """Every tag key of a stored delivery that has a value, the most billed cost first."""
     listed = raw.delivery.listed
-    select = raw_select([raw], {}, listed)
+    with _lines_of(raw, {}) as engine:
+        rows = engine.query(
+            f"select tag_json, {_NAMES[listed]['currency']}, sum({listed.billed}) from line "
+            "where tag_json is not null group by 1, 2"
+        ).rows()
+    values: dict[str, set[str]] = defaultdict(set)
+    costs: dict[str, dict[str, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
+    for tags, currency_code, cost in rows:
+        for key, value in parse_json(tags).items():
+            values[key].add(value)
+            costs[key][currency_code] += cost
+    found = [TagKeyCost(key, len(values[key]), cost) for key, cost in costs.items()]
+    return sorted(found, key=lambda one: (-sum(one.cost.values()), one.key))
+
+
+@contextmanager
+def _lines_of(raw: RawDelivery, tags: Mapping[str, Sequence[str]]) -> Iterator[DuckDBEngine]:
+    """An engine with the view `line`, the lines of a stored delivery."""
+    select = raw_select([raw], tags, raw.delivery.listed)
     with DuckDBEngine() as engine:
         for view, files in select.views.items():
             engine.scan_files(view, files)
         engine.view_sql("line", select.sql)
-        rows = engine.query(
-            f"select tag_json, {_NAMES[listed].currency}, sum({listed.billed}) from line "
-            "where tag_json is not null group by 1, 2"
-        ).rows()
-    values: dict[str, set[str]] = {}
-    costs: dict[str, dict[str, Decimal]] = {}
-    for tags, currency_code, cost in rows:
-        for key, value in parse_json(tags).items():
-            values.setdefault(key, set()).add(value)
-            mine = costs.setdefault(key, {})
-            mine[currency_code] = mine.get(currency_code, Decimal(0)) + cost
-    found = [TagKeyCost(key, len(values[key]), cost) for key, cost in costs.items()]
-    return sorted(found, key=lambda one: (-sum(one.cost.values()), one.key))
+        yield engine

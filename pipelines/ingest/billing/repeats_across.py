@@ -1,23 +1,18 @@
 """Lines that several files of a delivery have, found by the engine where no machine holds all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from pipelines.base.sql import identifier
+from pipelines.engine import Engine
 from pipelines.ingest.billing.columns import RawFile, snake
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.ingest.billing.repeats import ids_of
 from pipelines.ingest.billing.select import alike
-
-if TYPE_CHECKING:
-    from pipelines.engine import Engine
 
 # Lines with all their values and their id in an earlier file, by their own file and the first of these. Only ids that
 # several files have are compared by their values, which most deliveries have none of.

@@ -97,9 +97,7 @@ def _filled(column: str, key: str | None) -> str:
 
 
 def _first(values: Iterator[str]) -> str:
-    found = list(values)
-    if not found:
-        return "cast(null as varchar)"
+    found = list(values) or ["cast(null as varchar)"]
     return f"coalesce({', '.join(found)})" if len(found) > 1 else found[0]
 
 

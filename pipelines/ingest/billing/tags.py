@@ -32,10 +32,8 @@ _ESCAPED = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "
 
 def bare(key: str) -> str:
     """A key without its export's prefix, in lower case, letters and digits only: `user:Run_ID` -> `runid`."""
-    for _, prefix in _ORIGINS:
-        if prefix.match(key):
-            return _plain(prefix.sub("", key, count=1))
-    return _plain(key)
+    prefix = next((prefix for _, prefix in _ORIGINS if prefix.match(key)), None)
+    return _plain(prefix.sub("", key, count=1) if prefix else key)
 
 
 def origin(tag: TagKey) -> str:
@@ -116,23 +114,20 @@ def tag_json(tag_keys: Sequence[TagKey]) -> str:
 
 def focus_key(tag: TagKey) -> str:
     """The key of a tag in FOCUS, whatever its spelling in the export."""
-    provider = _PROVIDER.fullmatch(tag.key)
-    if provider:
+    if provider := _PROVIDER.fullmatch(tag.key):
         return f"aws:{provider['name']}"
-    normalized = _NORMALIZED.fullmatch(tag.key) if tag.container == "resource_tags" else None
-    if normalized:
+    if tag.container == "resource_tags" and (normalized := _NORMALIZED.fullmatch(tag.key)):
         return ("aws:" if normalized["origin"] == "aws" else "") + normalized["name"]
     return _USER.sub("", tag.key, count=1) if _USER.match(tag.key) else tag.key
 
 
 def _once(tag_keys: Sequence[TagKey]) -> list[TagKey]:
     """Each tag from the column that keeps its key as it was written, else from the first that has it."""
-    containers = sorted(tag_containers(), key=lambda name: name != "tags")
+    order = sorted(tag_containers(), key=lambda name: name != "tags")
     found: dict[tuple[str, str], str] = {}
-    for container in containers:
-        for tag in tag_keys:
-            if tag.container == container and origin(tag) != CATEGORY:
-                found.setdefault((origin(tag), bare(tag.key)), container)
+    for tag in sorted(tag_keys, key=lambda tag: order.index(tag.container)):
+        if origin(tag) != CATEGORY:
+            found.setdefault((origin(tag), bare(tag.key)), tag.container)
     chosen: dict[str, TagKey] = {}
     for tag in tag_keys:
         if found.get((origin(tag), bare(tag.key))) == tag.container:

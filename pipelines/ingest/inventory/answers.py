@@ -15,6 +15,7 @@ from pipelines.base.aws import connect
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import ReservationSource
+from pipelines.ingest.json_lines import by_suffix
 from pipelines.ingest.schema import AT, MONEY, Schema
 from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.stores import open_store
@@ -85,9 +86,7 @@ class Answers:
         listed = [item for item in store.list(name) if item.key == name] if is_file else store.list()
         if is_file and not listed:
             raise SourceError(f"{location} does not exist; check `location` of [[{self.section}]] {source.name}.")
-        others = [item.key for item in listed if not item.key.endswith(self.suffixes)]
-        files = [item for item in listed if item.key.endswith(self.suffixes)]
-        return store, files, [key for key in others if not key.rpartition("/")[2].startswith((".", "_"))]
+        return store, *by_suffix(listed, self.suffixes)
 
     def fingerprint(self, source: ReservationSource) -> str:
         """A digest that changes with a source: with one listing of its files, or with the answers of the API."""

@@ -146,19 +146,15 @@ def _contracted(table: Table, where: str, warnings: list[str]) -> Iterator[tuple
         share = answers.amount(row, "ContractCommitmentPaymentUpfrontPercentage", place)
         if share is not None and not 0 <= share <= 1:
             shares.append(place)
-        yield (
-            place,
-            dict.fromkeys(SCHEMA)
-            | found
-            | {
-                "commitment_kind": kind,
-                "region_id": answers.text(scope, "x_RegionId"),
-                "instance_family": answers.text(scope, "x_InstanceFamily"),
-                "purchase_term": _term(hours * 3600),
-                "commitment_per_hour": None if cost is None or not hours else (cost / hours).quantize(Decimal("1e-10")),
-                "state": row.get("ContractCommitmentLifecycleStatus", "").strip().lower() or None,
-            },
-        )
+        found |= {
+            "commitment_kind": kind,
+            "region_id": answers.text(scope, "x_RegionId"),
+            "instance_family": answers.text(scope, "x_InstanceFamily"),
+            "purchase_term": _term(hours * 3600),
+            "commitment_per_hour": None if cost is None or not hours else (cost / hours).quantize(Decimal("1e-10")),
+            "state": row.get("ContractCommitmentLifecycleStatus", "").strip().lower() or None,
+        }
+        yield place, dict.fromkeys(SCHEMA) | found
     if others:
         name, contract = next(iter(others.items()))
         warnings.append(

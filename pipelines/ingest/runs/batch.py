@@ -6,13 +6,12 @@ array (`<job id>:<n>`) are trials of it. Batch records neither epochs nor checkp
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, moment_of, open_run_store, reading
+from pipelines.ingest.runs.metrics import attempts_of, described
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, at_ms, reading, saved_files
 
 _STATUS = {"SUCCEEDED": "completed", "FAILED": "failed"}
 _TYPE = "ecs.instance-type"
@@ -26,17 +25,16 @@ def read(source: RunSource) -> RunRecords:
     jobs: dict[str, Job] = {}
     machines: dict[str, tuple[str, str | None]] = {}
     rows = RunRows(source)
-    store = open_run_store(source)
     fix = "save the answer of `aws batch describe-jobs` or `aws ecs describe-container-instances` again"
-    for item in store.list():
-        if not item.key.endswith(".json"):
-            continue
-        with reading(store.uri(item.key), fix):
-            answer = parse_json(store.read(item.key))
+    for where, content in saved_files(source, ".json"):
+        with reading(where, fix):
+            answer = parse_json(content)
             # A job is described in many answers; the last one has most of it.
             for job in answer.get("jobs") or ():
                 jobs[job["jobId"]] = max(jobs.get(job["jobId"], job), job, key=_progress)
-            machines |= dict(map(_machine, answer.get("containerInstances") or ()))
+            for instance in answer.get("containerInstances") or ():
+                attributes = {one.get("name"): one.get("value") for one in instance.get("attributes") or ()}
+                machines[instance["containerInstanceArn"]] = instance["ec2InstanceId"], attributes.get(_TYPE)
     runs: dict[str, list[Job]] = {}
     for job_id, job in sorted(jobs.items()):
         runs.setdefault(job_id.partition("#")[0], []).append(job)
@@ -45,13 +43,9 @@ def read(source: RunSource) -> RunRecords:
         if is_array or not any(job.get("startedAt") for job in nodes):
             continue
         tags = {key: value for job in nodes for key, value in (job.get("tags") or {}).items()}
-        declared = tags.get(DECLARED)
-        rows.declared |= {declared} if declared and isinstance(declared, str) else set()
-        run_id = declared or job_id
+        run_id = rows.id_of(tags, job_id)
         where = f"[[runs]] {source.name}: Batch job {job_id}"
-        rows.add(
-            run_id, where, lambda run=run_id, nodes=nodes, tags=tags: _run(run, nodes, tags, machines, rows.warnings)
-        )
+        rows.add(run_id, where, _run, run_id, nodes, tags, machines, rows.warnings)
     return rows.records(f"{source.location} contains no job that started")
 
 
@@ -59,16 +53,11 @@ def _progress(job: Job) -> tuple[int, int, int]:
     return len(job.get("attempts") or ()), job.get("stoppedAt") or 0, job.get("startedAt") or 0
 
 
-def _machine(instance: Mapping[str, Any]) -> tuple[str, tuple[str, str | None]]:
-    kinds = [one.get("value") for one in instance.get("attributes") or () if one.get("name") == _TYPE]
-    return instance["containerInstanceArn"], (instance["ec2InstanceId"], kinds[0] if kinds else None)
-
-
 def _run(run_id: str, nodes: Sequence[Job], tags: Mapping[str, str], machines: Machines, warnings: list[str]) -> Tables:
     """The tables of a run from its nodes; the main node, or the only one, has its times."""
     main = next((job for job in nodes if (job.get("nodeDetails") or {}).get("isMainNode")), nodes[0])
     facts, _ = described({**(main.get("parameters") or {}), **tags}, run_id, warnings)
-    attempts = list(_attempts(main))
+    attempts = _attempts(main)
     parent, _, index = str(main["jobId"]).partition(":")
     stays = [stay for job in nodes for stay in _stays(job, machines)]
     if unknown := {arn for _, arn in (_held(attempt) for job in nodes for attempt in _tried(job)) if arn} - {*machines}:
@@ -83,7 +72,7 @@ def _run(run_id: str, nodes: Sequence[Job], tags: Mapping[str, str], machines: M
         "experiment": facts["experiment"] or main.get("jobName"),
         "status": _STATUS.get(str(main.get("status"))),
         "started_at": attempts[0]["started_at"],
-        "ended_at": _at(main.get("stoppedAt")),
+        "ended_at": at_ms(main.get("stoppedAt")),
         "last_seen_at": max(attempt["last_seen_at"] for attempt in attempts),
     }
     return {"run": [facts | run], "attempt": attempts, "resource": stays}
@@ -98,20 +87,14 @@ def _tried(job: Job) -> list[Mapping[str, Any]]:
     return sorted(tried, key=lambda attempt: attempt["startedAt"])
 
 
-def _attempts(job: Job) -> Iterator[Row]:
+def _attempts(job: Job) -> list[Row]:
     tried = _tried(job)
-    for number, attempt in enumerate(tried, start=1):
-        held, _ = _held(attempt)
-        ended_at = _at(attempt.get("stoppedAt"))
-        is_done = number == len(tried) and job.get("status") == "SUCCEEDED"
-        reason = "completed" if is_done else "sw_error" if held.get("exitCode") else "unknown"
-        yield {
-            "attempt_no": number,
-            "started_at": _at(attempt["startedAt"]),
-            "ended_at": ended_at,
-            "end_reason": reason if ended_at else None,
-            "last_seen_at": ended_at or _at(attempt["startedAt"]),
-        }
+    reasons = ["sw_error" if _held(attempt)[0].get("exitCode") else "unknown" for attempt in tried]
+    if job.get("status") == "SUCCEEDED":
+        reasons[-1:] = ["completed"]
+    ends = [at_ms(attempt.get("stoppedAt")) for attempt in tried]
+    begins = [at_ms(attempt["startedAt"]) for attempt in tried]
+    return attempts_of((begun, end, end and reason) for begun, end, reason in zip(begins, ends, reasons, strict=True))
 
 
 def _stays(job: Job, machines: Machines) -> Iterator[Row]:
@@ -127,8 +110,8 @@ def _stays(job: Job, machines: Machines) -> Iterator[Row]:
                 "account_id": account,
                 "region_id": region,
                 "node_rank": (job.get("nodeDetails") or {}).get("nodeIndex", 0),
-                "joined_at": _at(attempt["startedAt"]),
-                "left_at": _at(attempt.get("stoppedAt")),
+                "joined_at": at_ms(attempt["startedAt"]),
+                "left_at": at_ms(attempt.get("stoppedAt")),
                 "evidence": "api",
             }
 
@@ -137,7 +120,3 @@ def _held(attempt: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """The container of an attempt and the ARN of its container instance, empty where it has none."""
     container = attempt.get("container") or next(iter(attempt.get("taskProperties") or ()), {})
     return container, container.get("containerInstanceArn") or ""
-
-
-def _at(ms: Any) -> datetime | None:
-    return moment_of(ms / 1000) if ms else None

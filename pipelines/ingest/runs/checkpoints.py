@@ -48,7 +48,7 @@ def read(source: RunSource) -> RunRecords:
         else:
             runs.setdefault(run_id, []).append(save)
     for run_id, saves in sorted(runs.items()):
-        rows.add(run_id, store.uri(run_id), lambda saves=saves: _run(saves, store, rows.warnings))
+        rows.add(run_id, store.uri(run_id), _run, saves, store, rows.warnings)
     # A folder is named after its run, so another source with that run id records the same run.
     rows.declared |= set(runs)
     return rows.records(f"{store.location} holds no checkpoint")

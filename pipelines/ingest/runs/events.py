@@ -10,7 +10,7 @@ import polars as pl
 
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.json_lines import SUFFIXES, event_files
+from pipelines.ingest.json_lines import SUFFIXES, by_suffix
 from pipelines.ingest.runs.event import FIELDS, clock
 from pipelines.ingest.runs.event_log import NO_ATTEMPT, EventLog
 from pipelines.ingest.runs.records import SCHEMAS, RunRecords, open_run_store
@@ -23,7 +23,7 @@ _RUN, _ATTEMPT = ["run_id"], ["run_id", "attempt_no"]
 def read(source: RunSource) -> RunRecords:
     """The runs of all event files of a source. An end that was not recorded stays null."""
     store = open_run_store(source)
-    objects, others = event_files(store)
+    objects, others = by_suffix(store.list())
     suffixes = ", ".join(SUFFIXES)
     if others and not objects:
         raise SourceError(f"{store.location} holds no event file, only such as {others[0]}; name them {suffixes}.")

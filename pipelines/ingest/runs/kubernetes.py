@@ -53,9 +53,8 @@ def read(source: RunSource) -> RunRecords:
         if name and (stay := _stay(pod)):
             stays.setdefault(name, []).append((stay, pod))
             rows.declared |= {name} if _JOB_LABELS[0] in labels else set()
-    jobs = {name: job for (_, name), job in found["Job"].items()}
-    nodes = {name: node for (_, name), node in found["Node"].items()}
-    volumes = {name: volume for (_, name), volume in found["PersistentVolume"].items()}
+    kinds = ("Job", "Node", "PersistentVolume")
+    jobs, nodes, volumes = ({name: each for (_, name), each in found[kind].items()} for kind in kinds)
 
     def run(name: str) -> Tables:
         tables = _run(name, stays[name], jobs.get(name), nodes, rows.warnings)
@@ -64,7 +63,7 @@ def read(source: RunSource) -> RunRecords:
         return {**tables, "resource": [*tables["resource"], *mounted]}
 
     for name in sorted(stays):
-        rows.add(name, f"[[runs]] {source.name}: job {name}", lambda name=name: run(name))
+        rows.add(name, f"[[runs]] {source.name}: job {name}", run, name)
     return rows.records("" if items else f"{store.location} is empty")
 
 
@@ -114,10 +113,8 @@ def _run(
             number += 1
             attempts.append({"attempt_no": number, "started_at": begin, "last_seen_at": begin})
             open_until = end
-        elif end is None or open_until is None:
-            open_until = None
         else:
-            open_until = max(open_until, end)
+            open_until = max(open_until, end) if open_until and end else None
         attempts[-1] |= {"ended_at": open_until, "last_seen_at": open_until or last_at}
         attempts[-1]["end_reason"] = _REASONS.get(str(why), "unknown") if open_until else None
         stay = {"attempt_no": number, "joined_at": begin, "left_at": end}

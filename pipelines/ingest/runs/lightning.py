@@ -29,7 +29,7 @@ def read(source: RunSource) -> RunRecords:
             folder = item.key.rpartition("/")[0]
             saves = [other for other in listing if folder and other.key.startswith(f"{folder}/checkpoints/")]
             run_id = item.key.removesuffix("metrics.csv").rstrip("/_") or source.name
-            rows.add(run_id, store.uri(item.key), lambda item=item, saves=saves: _run(item, saves, store))
+            rows.add(run_id, store.uri(item.key), _run, item, saves, store)
     return rows.records(f"{store.location} holds no metrics.csv")
 
 

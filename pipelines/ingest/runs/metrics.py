@@ -5,7 +5,7 @@ or a long pause begins (facts training-runs 1.1).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
@@ -61,12 +61,8 @@ def described(parameters: Mapping[str, Any], run_id: str, warnings: list[str]) -
             )
         facts |= dict.fromkeys(TARGET)
     ids = [name.strip() for name in str(parameters.get("aws.resource_ids") or "").split(",") if name.strip()]
-    place = {
-        "account_id": parameters.get("aws.account_id") or None,
-        "region_id": parameters.get("aws.region") or None,
-        "instance_type": parameters.get("aws.instance_type") or None,
-        "evidence": "imds",
-    }
+    names = {"account_id": "aws.account_id", "region_id": "aws.region", "instance_type": "aws.instance_type"}
+    place = {name: parameters.get(key) or None for name, key in names.items()} | {"evidence": "imds"}
     if not ids and all(place.values()):
         # Without resource ids the instance type is the last resort (facts 1.13).
         text = parameters.get("aws.instance_count") or None
@@ -97,6 +93,17 @@ def _number(text: Any, field: str, run_id: str, warnings: list[str], *, whole: b
     return int(number) if whole else number
 
 
+def attempts_of(
+    tries: Iterable[tuple[datetime | None, datetime | None, str | None]], last_at: datetime | None = None
+) -> list[Row]:
+    """Attempts numbered in order, each by its start, end and end's reason; an open one was seen at `last_at`."""
+    return [
+        {"attempt_no": number, "started_at": begun, "ended_at": ended, "end_reason": reason}
+        | {"last_seen_at": ended or last_at or begun}
+        for number, (begun, ended, reason) in enumerate(tries, start=1)
+    ]
+
+
 class History:
     """The points of a run, in the order of their clock: steps may all read 0, or come twice after a resume."""
 
@@ -120,10 +127,10 @@ class History:
         attempts: list[Row] = []
         for number, points in enumerate(self._pieces, start=1):
             last = points[-1][0] if points else started_at
-            is_last = number == len(self._pieces)
             row = {"attempt_no": number, "started_at": started_at if number == 1 else points[0][0]}
-            row |= {"ended_at": ended_at if is_last else last, "end_reason": None if is_last else "unknown"}
-            attempts.append(row | {"last_seen_at": max(last, ended_at or last) if is_last else last})
+            attempts.append(row | {"ended_at": last, "end_reason": "unknown", "last_seen_at": last})
+        last = attempts[-1]["last_seen_at"]
+        attempts[-1] |= {"ended_at": ended_at, "end_reason": None, "last_seen_at": max(last, ended_at or last)}
         stays = [
             {"attempt_no": attempt["attempt_no"], "joined_at": attempt["started_at"], "left_at": attempt["ended_at"]}
             | resource

@@ -1,15 +1,24 @@
 """MLflow runs over its REST API: `location` is a tracking server's address, or an `mlruns` folder or SQLite file.
 
 A deleted run still cost money and is read too. MLflow records no instances unless tags do (`aws.resource_ids`,
-`aws.account_id`, `aws.region`); its start and end hide restarts, which show in the metrics.
+`aws.account_id`, `aws.region`); its start and end hide restarts, which show in the metrics. A folder or file is served
+by MLflow itself on loopback for as long as it is read.
 """
 
 import hashlib
 import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
-from datetime import datetime
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipelines.base.address import redacted
@@ -17,8 +26,7 @@ from pipelines.base.errors import SourceError, UnreachableError, UsageError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, Point, described
-from pipelines.ingest.runs.mlflow_store import local_state, served
-from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of
+from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, at_ms
 
 _STATUS = {"FINISHED": "completed", "FAILED": "failed", "KILLED": "killed"}
 _REASON = {"FINISHED": "completed", "FAILED": "sw_error", "KILLED": "user_stop"}
@@ -59,18 +67,17 @@ def _local(source: RunSource) -> Path | None:
 
 def _read(source: RunSource, server: "_Server") -> RunRecords:
     rows = RunRows(source)
-    declared: dict[str, str] = {}
+    run_ids: dict[str, str] = {}
     for run in server.runs():
-        where = f"[[runs]] {source.name}: MLflow run {run['info'].get('run_id')}"
+        own = run["info"].get("run_id")
         tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
-        run_id = tags.get(DECLARED) or run["info"].get("run_id")
-        rows.add(run_id, where, lambda run=run, tags=tags: _run(run, tags, server, rows.warnings))
-        if tags.get(DECLARED):
-            declared[run["info"]["run_id"]] = tags[DECLARED]
+        run_id = rows.id_of(tags, own)
+        where = f"[[runs]] {source.name}: MLflow run {own}"
+        rows.add(run_id, where, _run, run, tags, server, rows.warnings)
+        run_ids[own] = run_id
     # A parent is named by MLflow's own id.
     for row in rows.tables.get("run", ()):
-        row["parent_run_id"] = declared.get(row["parent_run_id"], row["parent_run_id"])
-    rows.declared |= set(declared.values())
+        row["parent_run_id"] = run_ids.get(row["parent_run_id"], row["parent_run_id"])
     return rows.records()
 
 
@@ -126,7 +133,8 @@ class _Server:
 
         where = f"{self._address}{call}"
         arguments: dict[str, Any] = {"params" if method == "GET" else "json": query}
-        for remaining in reversed(range(_TRIES)):
+        problem: SourceError | None = None
+        for _ in range(_TRIES):
             try:
                 response = self._session.request(method, self._root + call, timeout=_TIMEOUT, **arguments)
                 response.raise_for_status()
@@ -136,11 +144,9 @@ class _Server:
                 raise SourceError(f"{where} answers {status}; check the address.") from None
             # An answer that breaks off is requested again, which the adapter does not do.
             except ParseError:
-                if not remaining:
-                    raise SourceError(f"{where} answers no JSON; check that it is an MLflow tracking server.") from None
+                problem = SourceError(f"{where} answers no JSON; check that it is an MLflow tracking server.")
             except requests.exceptions.ChunkedEncodingError:
-                if not remaining:
-                    raise UnreachableError(f"{where} answers half a page, again and again; try later.") from None
+                problem = UnreachableError(f"{where} answers half a page, again and again; try later.")
             except requests.exceptions.RetryError:
                 raise UnreachableError(f"{where} stays busy or broken after {_TRIES} tries; try later.") from None
             except requests.RequestException as error:
@@ -150,11 +156,7 @@ class _Server:
                 if not isinstance(answer, Mapping):
                     raise SourceError(f"{where} answers no JSON object; check that it is an MLflow tracking server.")
                 return answer
-        raise AssertionError("unreachable")
-
-
-def _moment(ms: Any) -> datetime | None:
-    return moment_of(int(ms) / 1000) if ms else None
+        raise problem or AssertionError("unreachable")
 
 
 def _points(run: Mapping[str, Any], server: _Server) -> Iterator[Point]:
@@ -162,16 +164,15 @@ def _points(run: Mapping[str, Any], server: _Server) -> Iterator[Point]:
         # Machine counters show no progress, and are most of a history.
         if not metric["key"].startswith("system/"):
             for point in server.history(run["info"]["run_id"], metric["key"]):
-                at = _moment(point["timestamp"])
-                if at is not None:
+                if at := at_ms(point["timestamp"]):
                     yield at, int(point.get("step") or 0), {metric["key"]: float(point["value"])}
 
 
 def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warnings: list[str]) -> Tables:
     info = run["info"]
-    parameters = {one["key"]: one["value"] for one in run["data"].get("params") or ()} | dict(tags)
     run_id = tags.get(DECLARED) or info["run_id"]
-    started_at, ended_at = _moment(info.get("start_time")), _moment(info.get("end_time"))
+    parameters = {one["key"]: one["value"] for one in run["data"].get("params") or ()} | dict(tags)
+    started_at, ended_at = at_ms(info.get("start_time")), at_ms(info.get("end_time"))
     history = History(list(_points(run, server)))
     status = str(info.get("status"))
     if started_at is None:
@@ -195,3 +196,92 @@ def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warni
     last_at = max(at for at in (started_at, ended_at, history.last_at) if at)
     span = {"started_at": started_at, "ended_at": ended_at, "last_seen_at": last_at}
     return {"run": [facts | found | span], **tables}
+
+
+_START_SECONDS = 180
+# The server would start processes for jobs of its own.
+_NO_JOBS = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false"
+
+
+def local_state(path: Path) -> str:
+    """A digest of the names, sizes and times of a store's files; artifacts do not count."""
+    files = [path] if path.is_file() else (Path(folder) / name for folder, name in _recorded(path))
+    entries = sorted(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files)
+    return hashlib.sha256("\n".join(entries).encode()).hexdigest()
+
+
+@contextmanager
+def served(path: Path, where: str) -> Iterator[str]:
+    """The address of a tracking server over a copy of the store, which is stopped at the end; `where` begins errors.
+
+    UsageError where MLflow is not installed, SourceError where it cannot open the store.
+    """
+    mlflow = shutil.which("mlflow")
+    if mlflow is None:
+        raise UsageError(
+            f"{where}: {path} is read by MLflow itself, which is not on the PATH; install it "
+            "(`uv tool install mlflow`), or write the address of a tracking server."
+        )
+    with TemporaryDirectory(prefix="trainledger-mlflow-") as folder:
+        store = f"sqlite:///{folder}/mlflow.db"
+        with (Path(folder) / "log").open("w+") as log:
+            subject = f"{where}: {path}"
+            try:
+                made = subprocess.run([mlflow, *_copy(path, Path(folder), store)], stdout=log, stderr=log)
+            except sqlite3.Error as error:
+                raise _refused(subject, str(error)) from None
+            if made.returncode:
+                raise _refused(subject, _last_line(log.name))
+            with closing(socket.create_server(("127.0.0.1", 0))) as free:
+                port = free.getsockname()[1]
+            command = ["env", _NO_JOBS, mlflow, "server", "--backend-store-uri", store, "--workers", "1"]
+            process = subprocess.Popen(
+                [*command, "--host", "127.0.0.1", "--port", str(port)],
+                stdout=log, stderr=log, cwd=folder, start_new_session=True,
+            )  # fmt: skip
+            try:
+                _wait(f"http://127.0.0.1:{port}", process, subject, log.name)
+                yield f"http://127.0.0.1:{port}"
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def _recorded(path: Path) -> Iterator[tuple[str, str]]:
+    for folder, below, names in os.walk(path):
+        below[:] = [name for name in below if name != "artifacts"]
+        yield from ((folder, name) for name in names)
+
+
+def _copy(path: Path, folder: Path, store: str) -> tuple[str, ...]:
+    """Copy what was recorded to `folder`; returns the command of MLflow that makes `store` of it, in its own schema."""
+    if path.is_file():
+        with (
+            closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(folder / "mlflow.db")) as copy,
+        ):
+            source.backup(copy)
+        return "db", "upgrade", store
+    shutil.copytree(path, folder / "mlruns", ignore=shutil.ignore_patterns("artifacts"))
+    return "migrate-filestore", "--source", str(folder), "--target", store
+
+
+def _wait(address: str, process: subprocess.Popen[bytes], subject: str, log: str) -> None:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    end = time.monotonic() + _START_SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        with suppress(OSError), direct.open(f"{address}/health", timeout=2):
+            return
+        time.sleep(0.2)
+    raise _refused(subject, _last_line(log))
+
+
+def _last_line(log: str) -> str:
+    lines = Path(log).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it gives no reason"
+
+
+def _refused(subject: str, reason: str) -> SourceError:
+    fix = "check that it is an mlruns folder or SQLite file"
+    return SourceError(f"{subject} cannot be opened by MLflow: {reason}; {fix}.")

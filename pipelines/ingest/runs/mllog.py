@@ -33,7 +33,7 @@ def read(source: RunSource) -> RunRecords:
         where = store.uri(key)
         lines = list(_lines(store.read(key).decode("utf-8", "replace"), where, rows.warnings))
         if lines:
-            rows.add(key.rpartition(".")[0], where, lambda lines=lines, where=where: _run(lines, rows.warnings, where))
+            rows.add(key.rpartition(".")[0], where, _run, lines, rows.warnings, where)
         else:
             rows.warnings.append(
                 f"{where} has no line that starts with {_MARK.strip()}; it is skipped. Keep other files elsewhere."

@@ -62,6 +62,11 @@ def moment_of(seconds: float) -> datetime:
         raise ValueError(f"{seconds} is not a time") from None
 
 
+def at_ms(ms: Any) -> datetime | None:
+    """Milliseconds since 1970 as naive UTC; None for none."""
+    return moment_of(int(ms) / 1000) if ms else None
+
+
 def epoch_count(position: float) -> int:
     """Whole epochs done at a position. ValueError for more than any run has."""
     if position > MOST_EPOCHS:
@@ -159,12 +164,19 @@ class RunRows:
         self.warnings: list[str] = []
         self.declared: set[str] = set()
 
-    def add(self, run_id: str | None, where: str, read: Callable[[], Tables]) -> None:
-        """Add the rows of a run, with `run_id` and attempt 1 where a row has none; SourceError if malformed."""
+    def id_of(self, tags: Mapping[str, Any], own: Any) -> Any:
+        """The run id that tags declare, which is noted, else the tool's `own`."""
+        declared = tags.get(DECLARED)
+        if declared and isinstance(declared, str):
+            self.declared.add(declared)
+        return declared or own
+
+    def add(self, run_id: str | None, where: str, read: Callable[..., Tables], *facts: Any) -> None:
+        """Add the rows `read` makes of `facts`, in attempt 1 where none is named; SourceError for malformed ones."""
         with reading(where):
             if isinstance(run_id, Mapping | list):
                 raise ParseError("has an id that is not text")
-            for table, rows in read().items():
+            for table, rows in read(*facts).items():
                 shared = {"run_id": run_id} if table == "run" else {"run_id": run_id, "attempt_no": 1}
                 self.tables.setdefault(table, []).extend(shared | dict(row) for row in rows)
 
@@ -183,6 +195,12 @@ class RunRows:
 
 def open_run_store(source: RunSource) -> Store:
     return open_store(source.location, **source.reach)
+
+
+def saved_files(source: RunSource, suffix: str) -> Iterator[tuple[str, bytes]]:
+    """Address and content of each file of a source whose name ends in `suffix`."""
+    store = open_run_store(source)
+    return ((store.uri(item.key), store.read(item.key)) for item in store.list() if item.key.endswith(suffix))
 
 
 def listed_state(source: RunSource) -> str:

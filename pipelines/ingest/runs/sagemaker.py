@@ -12,8 +12,8 @@ from typing import Any
 from pipelines.base.aws import connect, requesting
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, listed_state, open_run_store, reading, utc
+from pipelines.ingest.runs.metrics import attempts_of, described
+from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, listed_state, reading, saved_files, utc
 
 _SCHEME = "sagemaker://"
 _STATUS = {"Completed": "completed", "Failed": "failed", "Stopped": "killed"}
@@ -39,11 +39,10 @@ def read(source: RunSource) -> RunRecords:
     """Every training job of the region, or of the folder, with its tags."""
     rows = RunRows(source)
     for job, tags in _live(source) if source.location.startswith(_SCHEME) else _recorded(source):
-        declared = tags.get(DECLARED) or tags.get("run_id")
-        rows.declared |= {declared} if declared and isinstance(declared, str) else set()
         name = job.get("TrainingJobName")
+        run_id = rows.id_of({DECLARED: tags.get(DECLARED) or tags.get("run_id")}, name)
         where = f"[[runs]] {source.name}: training job {name}"
-        rows.add(declared or name, where, lambda job=job, tags=tags: _run(job, tags, rows.warnings))
+        rows.add(run_id, where, _run, run_id, job, tags, rows.warnings)
     return rows.records(f"{source.location} contains no training job")
 
 
@@ -72,12 +71,9 @@ def _live(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]
 
 def _recorded(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]]]:
     """DescribeTrainingJob responses, each in a .json file; tags may have been added under `Tags`."""
-    store = open_run_store(source)
-    for item in store.list():
-        if not item.key.endswith(".json"):
-            continue
-        with reading(store.uri(item.key), "record the response of DescribeTrainingJob again"):
-            content = parse_json(store.read(item.key), _time_of_parts)
+    for where, text in saved_files(source, ".json"):
+        with reading(where, "record the response of DescribeTrainingJob again"):
+            content = parse_json(text, _time_of_parts)
             job = content.get("data", content)
             tags = {tag["Key"]: tag["Value"] for tag in job.get("Tags") or ()}
         if "TrainingJobName" in job:
@@ -91,9 +87,8 @@ def _time_of_parts(content: dict[str, Any]) -> Any:
     return content
 
 
-def _run(job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -> Mapping[str, Any]:
+def _run(run_id: str, job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
     parameters = {key: str(value).strip('"') for key, value in (job.get("HyperParameters") or {}).items()} | dict(tags)
-    run_id = tags.get(DECLARED) or tags.get("run_id") or job["TrainingJobName"]
     status = str(job.get("TrainingJobStatus"))
     created_at, ended_at = utc(job.get("CreationTime")), utc(job.get("TrainingEndTime"))
     started_at = utc(job.get("TrainingStartTime")) or created_at
@@ -133,21 +128,10 @@ def _attempts(
     if started_at is None:
         return []
     cuts = [at for name, at, _ in steps if name == "Interrupted" and started_at < at < (ended_at or last_at)]
-    begins = [started_at]
-    for cut in cuts:
-        back = [at for name, at, _ in steps if at >= cut and name != "Interrupted"]
-        begins.append(min(back) if back else cut)
-    ends = [*cuts, ended_at]
-    return [
-        {
-            "attempt_no": number,
-            "started_at": begin,
-            "ended_at": end,
-            "end_reason": "spot_interruption" if number < len(ends) else _REASON.get(status),
-            "last_seen_at": end or last_at,
-        }
-        for number, (begin, end) in enumerate(zip(begins, ends, strict=True), start=1)
-    ]
+    back = [at for name, at, _ in steps if name != "Interrupted"]
+    begins = [started_at, *(min((at for at in back if at >= cut), default=cut) for cut in cuts)]
+    reasons = [*["spot_interruption"] * len(cuts), _REASON.get(status)]
+    return attempts_of(zip(begins, [*cuts, ended_at], reasons, strict=True), last_at)
 
 
 def _resource(job: Mapping[str, Any], attempt: Mapping[str, Any], warnings: list[str]) -> Row:

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pipelines.base.errors import SourceError, UsageError, shown
 from pipelines.config.sources import RunSource
+from pipelines.ingest.runs.metrics import attempts_of
 from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, moment_of, open_run_store, utc
 
 _WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
@@ -49,7 +50,11 @@ _COLUMNS = ("node", "started_at", "ended_at", "instance_id", "instance_type")
 
 def read(source: RunSource) -> RunRecords:
     """The jobs of every sacct file below the source's location."""
-    zone = _zone(source)
+    try:
+        zone = ZoneInfo(source.timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        fix = "write one like Europe/Oslo or UTC"
+        raise UsageError(f"[[runs]] {source.name}: timezone {source.timezone!r} is unknown; {fix}.") from None
     store = open_run_store(source)
     stays: dict[str, list[Row]] = {}
     jobs: dict[str, dict[tuple[datetime, str], Row]] = {}
@@ -69,7 +74,7 @@ def read(source: RunSource) -> RunRecords:
         run_id = comment[1] if comment else f"{source.name}-{job}"
         rows.declared |= {run_id} if comment else set()
         where = f"[[runs]] {source.name}: job {job}"
-        rows.add(run_id, where, lambda i=run_id, a=attempts: _job(i, a, stays, rows.warnings))
+        rows.add(run_id, where, _job, run_id, attempts, stays, rows.warnings)
     return rows.records(f"{store.location} holds no sacct output (.txt, .psv or .sacct)")
 
 
@@ -110,14 +115,6 @@ def _ranges(inside: str) -> list[tuple[range, int]]:
     return found
 
 
-def _zone(source: RunSource) -> ZoneInfo:
-    try:
-        return ZoneInfo(source.timezone)
-    except (ZoneInfoNotFoundError, ValueError):
-        fix = "write one like Europe/Oslo or UTC"
-        raise UsageError(f"[[runs]] {source.name}: timezone {source.timezone!r} is unknown; {fix}.") from None
-
-
 def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
     lines = content.decode("utf-8-sig", "replace").splitlines()
     header = lines[0].split("|") if lines else []
@@ -154,11 +151,9 @@ def _job(run_id: str, attempts: Sequence[Row], stays: Mapping[str, Sequence[Row]
     }
     return {
         "run": [run],
-        "attempt": [
-            {"attempt_no": number, "started_at": record["Start"], "ended_at": record["End"], "end_reason": reason}
-            | {"last_seen_at": record["End"] or record["Start"]}
-            for number, (record, (reason, _)) in enumerate(zip(attempts, states, strict=True), start=1)
-        ],
+        "attempt": attempts_of(
+            (record["Start"], record["End"], reason) for record, (reason, _) in zip(attempts, states, strict=True)
+        ),
         "resource": [
             {"attempt_no": number} | node
             for number, record in enumerate(attempts, start=1)

@@ -1,24 +1,47 @@
 """Training runs from any kind of source in one set of tables (facts training-runs 2).
 
+A run id counts as the same run in two sources if all but one of them declare it (`trainledger.run_id`, a label, a
+folder): their records are merged, each fact from the source nearest to the machines that has it, and counted once.
+Runs that only share a name are kept apart.
+
 Each kind of source is a module of this package. Its `read` gives everything a source recorded, or SourceError for
 malformed content; its `state`, a text that changes when the records may have, where that is not a listing. An end that
 was not recorded stays null here; it is inferred in staging, from `last_seen_at`.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 import polars as pl
 
 from pipelines.base.address import redacted
 from pipelines.base.errors import UsageError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.merge import NEARNESS, SourceRecords, merged
-from pipelines.ingest.runs.records import SCHEMAS, RunRecords, listed_state, reading
+from pipelines.ingest.runs.records import DECLARED, SCHEMAS, Row, RunRecords, listed_state, reading
 
+# Nearest to the machines first: writers during the run, schedulers, scorers, and readers of files.
+NEARNESS = (
+    "events", "sagemaker", "batch", "kubernetes", "slurm", "ray", "mllog", "mlflow", "wandb", "trainer_state",
+    "lightning", "checkpoints",
+)  # fmt: skip
+# The key of a table's rows of one run where several sources may each have some; other tables come from one source.
+_KNOWN_BY = {"tracker_resource": "resource_id", "tracker_evaluation": "metric"}
+_MOMENT = {
+    "tracker_resource": "joined_at",
+    "tracker_phase": "started_at",
+    "tracker_epoch": "completed_at",
+    "tracker_checkpoint": "durable_at",
+    "tracker_evaluation": "evaluated_at",
+}
+_INSTANCE = re.compile("i-|arn:")
+_Rows = list[Row]
 _LISTED = ("checkpoints", "trainer_state", "lightning")
 # The module of each kind, imported when a source of the kind is read.
 READERS = {kind: f"pipelines.ingest.runs.{kind}" for kind in sorted(NEARNESS)}
@@ -83,3 +106,183 @@ def _own(frame: pl.DataFrame | None, table: str, name: str) -> pl.DataFrame | No
     typed = frame.with_columns(lacking).select(pl.col(column).cast(dtype) for column, dtype in schema.items())
     # A run kept apart from another source's has its own name here.
     return typed.filter(pl.col("source_name") == name).with_columns(pl.col("run_id").str.strip_suffix(f"@{name}"))
+
+
+@dataclass(frozen=True, eq=False)
+class SourceRecords:
+    name: str
+    kind: str
+    records: RunRecords
+
+
+def merged(sources: Sequence[SourceRecords]) -> RunRecords:
+    """The records of all sources as one: those of one run are merged or, where its id is not declared, kept apart."""
+    warnings = [warning for source in sources for warning in source.records.warnings]
+    recorded_by: dict[str, list[SourceRecords]] = {}
+    for source in sorted(sources, key=lambda source: NEARNESS.index(source.kind)):
+        for run_id in source.records.tables["tracker_run"]["run_id"].unique():
+            recorded_by.setdefault(run_id, []).append(source)
+    several = {run_id: found for run_id, found in sorted(recorded_by.items()) if len(found) > 1}
+    rows = {source.name: _by_run(source, several) for source in sources}
+    extra: dict[str, _Rows] = {table: [] for table in SCHEMAS}
+    for run_id, found in several.items():
+        others = [source for source in found if run_id not in source.records.declared][1:]
+        same = [source for source in found if source not in others]
+        one = _one(run_id, [rows[source.name][run_id] for source in same], warnings)
+        for table in SCHEMAS:
+            extra[table] += one[table]
+            for other in others:
+                extra[table] += _apart(rows[other.name][run_id], table, f"{run_id}@{other.name}", one)
+        warnings += [_conflict(run_id, same, other) for other in others]
+    tables = {}
+    for table, schema in SCHEMAS.items():
+        own = [source.records.tables[table].filter(~pl.col("run_id").is_in(list(several))) for source in sources]
+        tables[table] = pl.concat([*own, pl.DataFrame(extra[table], schema=schema, strict=False)])
+    return RunRecords(tables, warnings)
+
+
+def _by_run(source: SourceRecords, wanted: Mapping[str, Any]) -> dict[str, dict[str, _Rows]]:
+    found: dict[str, dict[str, _Rows]] = {run_id: {table: [] for table in SCHEMAS} for run_id in wanted}
+    for table in SCHEMAS:
+        for row in source.records.tables[table].filter(pl.col("run_id").is_in(list(wanted))).iter_rows(named=True):
+            found[row["run_id"]][table].append(row)
+    return found
+
+
+def _conflict(run_id: str, same: Sequence[SourceRecords], other: SourceRecords) -> str:
+    return (
+        f"Run {run_id!r} is recorded by the [[runs]] sources {same[0].name} and {other.name}, and neither declares the "
+        f"other's; they are kept apart as {run_id!r} and '{run_id}@{other.name}', and machine time that both claim "
+        f"goes to the first. If they are one run, set `{DECLARED}` in one of them, else rename one."
+    )
+
+
+def _apart(own: Mapping[str, _Rows], table: str, name: str, one: Mapping[str, _Rows]) -> _Rows:
+    """The rows of a run that only shares another's name, under its own; without the machine time the other has."""
+    found = own[table]
+    if table == "tracker_resource":
+        # A machine known by its type may be the one that the other names.
+        named = [row for row in found if not (one[table] and _is_any(row))]
+        found = _less(named, one[table], one["tracker_attempt"])
+    return [row | {"run_id": name} for row in found]
+
+
+def _one(run_id: str, found: Sequence[Mapping[str, _Rows]], warnings: list[str]) -> dict[str, _Rows]:
+    """The rows of one run from its sources, nearest first."""
+    rows = {table: [own[table] for own in found] for table in SCHEMAS}
+    runs = [row for own in rows["tracker_run"] for row in own]
+    last_at = max((row["last_seen_at"] for row in runs if row["last_seen_at"]), default=None)
+    run = _coalesced(runs) | {"last_seen_at": last_at}
+    attempts = next((own for own in rows["tracker_attempt"] if own), [])
+    base = attempts[0]["source_name"] if attempts else None
+    kept = {"tracker_run": [run], "tracker_attempt": attempts}
+    for table, moment in _MOMENT.items():
+        if table == "tracker_checkpoint":
+            chosen = _saves(rows[table])
+        elif table in _KNOWN_BY:
+            chosen = _first_by(rows[table], _KNOWN_BY[table])
+        else:
+            chosen = next((own for own in rows[table] if own), [])
+        kept[table] = [
+            row if row["source_name"] == base else row | {"attempt_no": _attempt_at(attempts, row[moment])}
+            for row in chosen
+        ]
+    if run["purpose"] == "compile_only":
+        # A precompile leaves empty saves.
+        kept["tracker_checkpoint"] = [row | {"is_complete": False} for row in kept["tracker_checkpoint"]]
+    _warn_of_differences(run_id, rows["tracker_resource"], warnings)
+    return kept
+
+
+def _coalesced(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    found: Row = {}
+    for row in rows:
+        found |= {name: value for name, value in row.items() if found.get(name) is None}
+    return found
+
+
+def _first_by(sources: Sequence[_Rows], key: str) -> _Rows:
+    """The rows of each key from the first source that has it; machines known by type only where none is named."""
+    kept: _Rows = []
+    known: set[Any] = set()
+    if any(_INSTANCE.match(str(row[key])) for own in sources for row in own):
+        sources = [[row for row in own if not _is_any(row)] for own in sources]
+    for own in sources:
+        kept += [row for row in own if row[key] not in known]
+        known |= {row[key] for row in own}
+    return kept
+
+
+def _is_any(row: Mapping[str, Any]) -> bool:
+    """Whether a row names the type of a machine, not the instance."""
+    return str(row.get("resource_id")).startswith("any ")
+
+
+def _saves(sources: Sequence[_Rows]) -> _Rows:
+    """One row per save, by its address, else its step; complete only if no source denies it."""
+    kept: _Rows = []
+    for own in sources:
+        fresh = []
+        for row in own:
+            same = next((save for save in kept if _is_same_save(save, row)), None)
+            if same is None:
+                fresh.append(row)
+            else:
+                denied = False in (same["is_complete"], row["is_complete"])
+                same |= _coalesced((same, row)) | ({"is_complete": False} if denied else {})
+        kept += fresh
+    return kept
+
+
+def _is_same_save(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if one["uri"] and other["uri"] and one["uri"].rstrip("/") == other["uri"].rstrip("/"):
+        return True
+    return one["step"] is not None and one["step"] == other["step"]
+
+
+def _attempt_at(attempts: _Rows, moment: datetime | None) -> int:
+    """The latest attempt that had begun at a moment; the first one where none had."""
+    begun = [row["attempt_no"] for row in attempts if moment is None or row["started_at"] <= moment]
+    return max(begun, default=min((row["attempt_no"] for row in attempts), default=1))
+
+
+def _warn_of_differences(run_id: str, sources: Sequence[_Rows], warnings: list[str]) -> None:
+    """Warn where sources differ by more than a minute on how long a node was held: the nearer one counts."""
+    held: dict[str, tuple[str, float]] = {}
+    for own in sources:
+        mine: dict[str, list[float]] = {}
+        for row in own:
+            if row["left_at"] is not None and row["joined_at"] is not None:
+                mine.setdefault(row["resource_id"], []).append((row["left_at"] - row["joined_at"]).total_seconds())
+        for resource_id, seconds in sorted(mine.items()):
+            name, counted = held.setdefault(resource_id, (own[0]["source_name"], sum(seconds)))
+            if abs(counted - sum(seconds)) > 60:
+                warnings.append(
+                    f"Run {run_id!r} held {resource_id} for {counted:.0f} s by {name} and {sum(seconds):.0f} s by "
+                    f"{own[0]['source_name']}; {name} counts. Correct the other, or remove the node from it."
+                )
+
+
+def _less(stays: _Rows, held: _Rows, attempts: _Rows) -> _Rows:
+    """The stays without the time in which `held` has the same node; open stays of `held` end with their attempt."""
+    ends = {row["attempt_no"]: row["ended_at"] or row["last_seen_at"] for row in attempts}
+    remaining: _Rows = []
+    for stay in stays:
+        pieces = [(stay["joined_at"], stay["left_at"])]
+        for row in held:
+            if row["resource_id"] == stay["resource_id"]:
+                until = row["left_at"] or ends.get(row["attempt_no"]) or row["joined_at"]
+                pieces = [rest for piece in pieces for rest in _without(piece, row["joined_at"], until)]
+        remaining += [stay | {"joined_at": begun, "left_at": ended} for begun, ended in pieces]
+    return remaining
+
+
+def _without(
+    piece: tuple[datetime, datetime | None], begun: datetime, ended: datetime
+) -> list[tuple[datetime, datetime | None]]:
+    first, last = piece
+    if ended <= first or (last is not None and begun >= last):
+        return [piece]
+    rest: list[tuple[datetime, datetime | None]] = [(first, begun)] if first < begun else []
+    # A stay without an end continues after the held time.
+    return [*rest, (ended, last)] if last is None or ended < last else rest

@@ -51,7 +51,7 @@ def read(source: RunSource) -> RunRecords:
             runs.setdefault(output if last.startswith("checkpoint-") else folder, []).append(save)
     rows = RunRows(source)
     for run, saves in sorted(runs.items()):
-        rows.add(run or source.name, f"{saves[-1].uri}/{STATE}", lambda saves=saves: _run(saves))
+        rows.add(run or source.name, f"{saves[-1].uri}/{STATE}", _run, saves)
     return rows.records(f"{store.location} holds no {STATE}")
 
 

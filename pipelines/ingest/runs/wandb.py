@@ -12,7 +12,7 @@ from typing import Any
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, described
-from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of, open_run_store, reading, utc
+from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of, reading, saved_files, utc
 
 _STATES = {"finished": "completed", "failed": "failed", "crashed": "failed", "killed": "killed", "preempted": "killed"}
 _REASONS = {"finished": "completed", "crashed": "unknown", "failed": "sw_error", "killed": "user_stop"}
@@ -20,20 +20,18 @@ _REASONS = {"finished": "completed", "crashed": "unknown", "failed": "sw_error",
 
 def read(source: RunSource) -> RunRecords:
     """Every run of the source's `*.jsonl` files; ranks that share a group are one run."""
-    store = open_run_store(source)
     groups: dict[str, list[dict[str, Any]]] = {}
     rows = RunRows(source)
-    for item in store.list():
-        for run in _lines(store.read(item.key), store.uri(item.key)) if item.key.endswith(".jsonl") else ():
+    for where, content in saved_files(source, ".jsonl"):
+        for run in _lines(content, where):
             config = run.get("config") or {}
             is_rank = run.get("job_type") in ("rank", "worker") or "rank" in config
             name = str(config.get(DECLARED) or (run["group"] if run.get("group") and is_rank else run["id"]))
             rows.declared |= {name} if config.get(DECLARED) else set()
             groups.setdefault(name, []).append(run)
     for name, ranks in sorted(groups.items()):
-        where = f"[[runs]] {source.name}: run {name}"
-        rows.add(name, where, lambda name=name, ranks=ranks: _run(name, ranks, rows.warnings))
-    return rows.records(f"{store.location} holds no .jsonl export")
+        rows.add(name, f"[[runs]] {source.name}: run {name}", _run, name, ranks, rows.warnings)
+    return rows.records(f"{source.location} holds no .jsonl export")
 
 
 def _lines(content: bytes, where: str) -> Iterable[dict[str, Any]]:

@@ -4,20 +4,17 @@ Only counts are read; prompts and answers never leave the file. A call that was 
 tokens leave out those read from or written to a cache, as AWS logs them.
 """
 
-import gzip
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 
 import polars as pl
 
 from pipelines.base.errors import SourceError
-from pipelines.base.limits import UNPACK_RATIO, most_bytes
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import ServingSource
-from pipelines.ingest.serving.calls import call_records, model_of, resource_of
-from pipelines.ingest.serving.records import SCHEMAS, TRAFFIC, ServingRecords
-from pipelines.warehouse.storage import Object, Store
+from pipelines.ingest.json_lines import blocks_of_file
+from pipelines.ingest.serving.records import SCHEMAS, TRAFFIC, ServingRecords, call_records, model_of, resource_of
+from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
 
 _SUFFIXES = (".json.gz", ".jsonl.gz", ".json", ".jsonl")
@@ -44,6 +41,7 @@ _KEYS = ("started_at", "account_id", "region_id", "model", "resource_id", "calle
 # The columns of a line that _KEYS are derived from.
 _READ_KEYS = ("started_at", "account_id", "region_id", "modelId", "modelArn", "caller")
 _COUNTS = ("request_count", "error_count", *_TOKENS)
+_NEGATIVE = "calls with negative tokens are skipped; check what wrote them."
 _NO_CALL = "lines that are no invocation are skipped; check what else is delivered there."
 # The session of an assumed role is a person or a process.
 _SESSION = r"^(arn:[^:]*:sts::\d*:assumed-role/[^/]+)/.*$"
@@ -71,7 +69,7 @@ def read(source: ServingSource, seen: Seen) -> ServingRecords:
         resource_id=resource_of("modelId"),
     )
     sums = named.group_by(_KEYS).agg(pl.col(_COUNTS).sum())
-    warnings += [f"{store.location}: {count:,} {what}" for what, count in sorted(counted.items())]
+    warnings += [f"{store.location}: {count:,} {what}" for what, count in sorted(counted.items()) if count]
     if sums.is_empty() and not seen:
         warnings.append(
             f"{store.location} has no invocation of a model; turn on model invocation logging in the region."
@@ -86,42 +84,24 @@ def _summed(store: Store, seen: Seen, counted: Counter[str], warnings: list[str]
         if not item.key.endswith(_SUFFIXES) or "/data/" in item.key or name == "amazon-bedrock-logs-permission-check":
             continue
         try:
-            for block in _blocks(store, item):
-                calls = _new(_calls(_lines(block, counted), counted), seen, counted)
-                sums = calls.group_by(_READ_KEYS).agg(
-                    request_count=pl.len().cast(pl.Int64),
-                    error_count=pl.col("is_error").sum().cast(pl.Int64),
-                    **{token: pl.col(token).sum() for token in _TOKENS},
-                )
-                # Texts of Polars keep the whole block in memory that they are taken from.
-                yield pl.DataFrame(sums.rows(), sums.schema, orient="row")
+            with store.open(item.key) as content:
+                for block in blocks_of_file(item.key, content, item.size, store.uri(item.key), _BLOCK_BYTES):
+                    calls = _new(_calls(_lines(block, counted), counted), seen, counted)
+                    sums = calls.group_by(_READ_KEYS).agg(
+                        request_count=pl.len().cast(pl.Int64),
+                        error_count=pl.col("is_error").sum().cast(pl.Int64),
+                        **{token: pl.col(token).sum() for token in _TOKENS},
+                    )
+                    # Texts of Polars keep the whole block in memory that they are taken from.
+                    yield pl.DataFrame(sums.rows(), sums.schema, orient="row")
         except SourceError as error:
             warnings.append(f"{error} What follows in the file is not counted.")
 
 
-def _blocks(store: Store, item: Object) -> Iterator[bytes]:
-    """The content of a file, unpacked, in blocks of whole lines."""
-    where = store.uri(item.key)
-    rest, unpacked = b"", 0
-    try:
-        with store.open(item.key) as packed:
-            stream = gzip.GzipFile(fileobj=packed) if item.key.endswith(".gz") else packed
-            while chunk := stream.read(_BLOCK_BYTES):
-                unpacked += len(chunk)
-                if unpacked > most_bytes(item.size):
-                    raise SourceError(f"{where} unpacks to more than {UNPACK_RATIO} times its size; check what it is.")
-                end = chunk.rfind(b"\n") + 1
-                if end:
-                    yield rest + chunk[:end] if rest else chunk[:end]
-                rest = chunk[end:] if end else rest + chunk
-    except (OSError, EOFError, zlib.error) as error:
-        raise SourceError(f"{where} is not a complete gzip file ({error}); deliver it again.") from None
-    if rest.strip():
-        yield rest
-
-
 def _lines(block: bytes, counted: Counter[str]) -> pl.DataFrame:
     """What is read of each line; one that is no JSON object is counted, and never quoted: it may hold a prompt."""
+    if not block.strip():
+        return pl.DataFrame(schema=_LINE)
     try:
         return pl.read_ndjson(block, schema=_LINE, ignore_errors=True)
     except pl.exceptions.PolarsError:
@@ -162,10 +142,8 @@ def _calls(lines: pl.DataFrame, counted: Counter[str]) -> pl.DataFrame:
         )
         .collect()
     )
-    if wrong := int((~calls["is_call"]).sum()):
-        counted[_NO_CALL] += wrong
-    if wrong := int((calls["is_call"] & calls["is_negative"]).sum()):
-        counted["calls with negative tokens are skipped; check what wrote them."] += wrong
+    counted[_NO_CALL] += int((~calls["is_call"]).sum())
+    counted[_NEGATIVE] += int((calls["is_call"] & calls["is_negative"]).sum())
     return calls.filter(pl.col("is_call") & ~pl.col("is_negative"))
 
 
@@ -179,6 +157,5 @@ def _new(calls: pl.DataFrame, seen: Seen, counted: Counter[str]) -> pl.DataFrame
         seen.setdefault(hour, []).append(found.drop_nulls("requestId")["number"])
         parts.append(found)
     fresh = pl.concat([calls.clear(), *parts])
-    if twice := calls.height - fresh.height:
-        counted["calls were delivered twice and count once."] += twice
+    counted["calls were delivered twice and count once."] += calls.height - fresh.height
     return fresh

@@ -18,8 +18,7 @@ from pipelines.config.sources import ServingSource
 from pipelines.ingest.inventory import answers
 from pipelines.ingest.runs.records import reading
 from pipelines.ingest.schema import AT
-from pipelines.ingest.serving.calls import call_records, model_of, resource_of
-from pipelines.ingest.serving.records import Row, ServingRecords
+from pipelines.ingest.serving.records import Row, ServingRecords, call_records, model_of, resource_of
 from pipelines.warehouse.stores import open_store
 
 _NAMESPACE = "AWS/Bedrock"
@@ -123,25 +122,19 @@ def _queried(source: ServingSource, region: str | None) -> Iterator[Answer]:
         wanted = [(metric, model) for model in sorted(models) for metric in _METRICS]
         for begin, end in _months(source):
             for first in range(0, len(wanted), _MOST_METRICS):
-                queries = [
-                    {
-                        "Id": f"m{number}",
-                        "Label": f"{metric} {model}",
-                        "MetricStat": {
-                            "Metric": {
-                                "Namespace": _NAMESPACE,
-                                "MetricName": metric,
-                                "Dimensions": [{"Name": "ModelId", "Value": model}],
-                            },
-                            "Period": 3600,
-                            "Stat": "Sum",
-                        },
-                    }
-                    for number, (metric, model) in enumerate(wanted[first : first + _MOST_METRICS])
-                ]
+                queries = [_query(f"m{n}", *one) for n, one in enumerate(wanted[first : first + _MOST_METRICS])]
                 paginator = client.get_paginator("get_metric_data")
                 for page in paginator.paginate(MetricDataQueries=queries, StartTime=begin, EndTime=end):
                     yield where, place, answers.content(page)
+
+
+def _query(name: str, metric: str, model: str) -> dict[str, Any]:
+    of_model = {"Namespace": _NAMESPACE, "MetricName": metric, "Dimensions": [{"Name": "ModelId", "Value": model}]}
+    return {
+        "Id": name,
+        "Label": f"{metric} {model}",
+        "MetricStat": {"Metric": of_model, "Period": 3600, "Stat": "Sum"},
+    }
 
 
 def _months(source: ServingSource) -> Iterator[tuple[datetime, datetime]]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipelines.config.sources import ServingSource
-from pipelines.ingest.json_lines import event_files, lines_of_file
+from pipelines.ingest.json_lines import by_suffix, lines_of_file
 from pipelines.ingest.serving.records import EARLIEST, Row, ServingRecords, records
 from pipelines.warehouse.stores import open_store
 
@@ -86,7 +86,7 @@ def read(source: ServingSource) -> ServingRecords:
 
 def _events(source: ServingSource, warnings: list[str]) -> Iterator[ServerStarted | Traffic | ServerStopped]:
     store = open_store(str(source.location), **source.reach)
-    objects, _ = event_files(store)
+    objects, _ = by_suffix(store.list())
     if not objects:
         warnings.append(f"{store.location} has no event file (.jsonl, .jsonl.gz); check `location`.")
     for item in objects:

@@ -77,16 +77,10 @@ def records(
             pieces += [piece for span in _gaps(up, measured.get(name, ())) for piece in _hours(gap | span)]
             if up["started_at"] == up["ended_at"]:
                 found.append(f"Server {name} has neither traffic nor a stop; record one, else it holds no machine.")
-    shared = {
-        "source_name": source.name,
-        "ttft_target_seconds": source.ttft_target_seconds,
-        "itl_target_seconds": source.itl_target_seconds,
-    }
-    tables = {
-        SERVER: [up | shared for rows in ups.values() for up in rows],
-        TRAFFIC: [piece | shared for piece in _merged(pieces)],
-    }
-    return ServingRecords({name: table(name, rows) for name, rows in tables.items()}, sorted(set(found)))
+    targets = source.model_dump(include={"ttft_target_seconds", "itl_target_seconds"})
+    tables = {SERVER: [up for rows in ups.values() for up in rows], TRAFFIC: _merged(pieces)}
+    whole = {name: [row | targets | {"source_name": source.name} for row in rows] for name, rows in tables.items()}
+    return ServingRecords({name: table(name, rows) for name, rows in whole.items()}, sorted(set(found)))
 
 
 def table(name: str, rows: Sequence[Row]) -> pl.DataFrame:
@@ -147,13 +141,19 @@ def _gaps(up: Row, traffic: Sequence[Row]) -> Iterator[Row]:
 
 def _hours(row: Row) -> Iterator[Row]:
     """A record cut at full hours; its counts fall evenly on its time and keep their sums."""
-    started_at, ended_at = row["started_at"], row["ended_at"]
-    at = started_at
-    while at < ended_at:
-        cut = min(ended_at, at.replace(minute=0, second=0, microsecond=0) + _HOUR)
+    at = row["started_at"]
+    shown = [row[name] for name in _BUSY if row.get(name) is not None]
+    # Whether no request ran; None where the record does not show that.
+    is_quiet = not any(shown) if shown else None
+    while at < row["ended_at"]:
+        cut = min(row["ended_at"], _hour(at) + _HOUR)
         counts = {name: _upto(row, name, cut) - _upto(row, name, at) for name in _COUNTS if row.get(name) is not None}
-        yield row | counts | {"started_at": at, "ended_at": cut, "is_quiet": _is_quiet(row)}
+        yield row | counts | {"started_at": at, "ended_at": cut, "is_quiet": is_quiet}
         at = cut
+
+
+def _hour(at: datetime) -> datetime:
+    return at.replace(minute=0, second=0, microsecond=0)
 
 
 def _upto(row: Row, name: str, moment: datetime) -> int:
@@ -162,50 +162,73 @@ def _upto(row: Row, name: str, moment: datetime) -> int:
     return row[name] * ((moment - row["started_at"]) // microsecond) // whole
 
 
-def _is_quiet(row: Row) -> bool | None:
-    """Whether no request ran in a record; None where it does not show that."""
-    shown = [row.get(name) for name in _BUSY]
-    return None if all(value is None for value in shown) else not any(shown)
-
-
-def _merged(pieces: Iterable[Row]) -> Iterator[Row]:
+def _merged(pieces: Iterable[Row]) -> list[Row]:
     """Neighbors of one server, hour and state as one row."""
-    last: Row | None = None
+    found: list[Row] = []
     for piece in sorted(pieces, key=lambda row: (row["server_id"], row["started_at"])):
-        if last and _are_one(last, piece):
-            last = _sum(last, piece)
-            continue
-        if last:
-            yield last
-        last = piece
-    if last:
-        yield last
+        if found and _are_one(found[-1], piece):
+            found[-1] = _sum(found[-1], piece)
+        else:
+            found.append(piece)
+    return found
 
 
 def _are_one(one: Row, other: Row) -> bool:
-    same = ("server_id", "model", "is_quiet")
-    return (
-        one["ended_at"] == other["started_at"]
-        and one["started_at"].replace(minute=0, second=0, microsecond=0) + _HOUR >= other["ended_at"]
-        and all(one.get(name) == other.get(name) for name in same)
-    )
+    is_same = all(one.get(name) == other.get(name) for name in ("server_id", "model", "is_quiet"))
+    return is_same and one["ended_at"] == other["started_at"] and _hour(one["started_at"]) + _HOUR >= other["ended_at"]
 
 
 def _sum(one: Row, other: Row) -> Row:
     """Two neighbors as one: counts add, levels are means over time, of percentiles the worse one counts."""
-    both = (one, other)
-    seconds = [(row["ended_at"] - row["started_at"]).total_seconds() for row in both]
+    both = [(row, (row["ended_at"] - row["started_at"]).total_seconds()) for row in (one, other)]
     found = one | {"ended_at": other["ended_at"]}
     for name in (*_COUNTS, *_LEVELS, *_LATENCIES):
-        values = [row.get(name) for row in both]
-        known = [value for value in values if value is not None]
+        known = [(row[name], seconds) for row, seconds in both if row.get(name) is not None]
         if name in _LATENCIES:
-            found[name] = max(known, default=None)
-        elif len(known) < len(values):
+            found[name] = max((value for value, _ in known), default=None)
+        elif len(known) < len(both):
             found[name] = None
         elif name in _COUNTS:
-            found[name] = sum(known)
+            found[name] = sum(value for value, _ in known)
         else:
-            weighted = [value * second for value, second in zip(known, seconds, strict=True)]
-            found[name] = sum(weighted) / sum(seconds)
+            found[name] = sum(value * seconds for value, seconds in known) / sum(seconds for _, seconds in known)
     return found
+
+
+# The last part of an ARN; a system profile is its model with the geography before it.
+_NAME, _GEOGRAPHY = r"([^/]+)$", r"^(us|eu|apac|jp|au|ca|us-gov|global)\."
+# What the bill names where a call was not of a foundation model.
+_RESOURCE = r":(?:application-inference-profile|provisioned-model|imported-model|custom-model-deployment)/([^/]+)$"
+
+
+def model_of(source: ServingSource, *columns: str) -> pl.Expr:
+    """The model of a call: as configured for the id in the last of `columns`, else the first id there is."""
+    mapped = pl.col(columns[-1]).replace_strict(source.models, default=None, return_dtype=pl.String)
+    return pl.coalesce(mapped, pl.coalesce(*columns).str.extract(_NAME).str.replace(_GEOGRAPHY, ""))
+
+
+def resource_of(column: str) -> pl.Expr:
+    """The id of the profile or the provisioned or imported model that was called; null for a foundation model."""
+    return pl.col(column).str.extract(_RESOURCE)
+
+
+def call_records(source: ServingSource, sums: pl.DataFrame, warnings: Sequence[str]) -> ServingRecords:
+    """Sums by hour as traffic: `started_at`, `model` and the counts; what else SCHEMAS has may be missing."""
+    rows = sums.with_columns(
+        source_name=pl.lit(source.name),
+        ended_at=pl.col("started_at").dt.offset_by("1h"),
+        is_quiet=pl.lit(False),
+    )
+    whole = pl.concat([table(TRAFFIC, []), rows], how="diagonal_relaxed")
+    typed = whole.select(pl.col(name).cast(dtype) for name, dtype in SCHEMAS[TRAFFIC].items())
+    # An application profile has an id of letters and digits alone; the id of a model names its vendor.
+    is_profile = ~pl.col("model").str.contains(".", literal=True) & ~pl.col("model").is_in([*source.models.values()])
+    profiles = typed.filter(is_profile)["model"].unique().sort()
+    unnamed = [
+        f"{source.name}: {name} is the id of an inference profile or of a provisioned or imported model; add its model "
+        f"to `models` of [[serving]] {source.name}."
+        for name in profiles
+    ]
+    return ServingRecords(
+        {SERVER: table(SERVER, []), TRAFFIC: typed.sort(pl.all(), nulls_last=True)}, [*warnings, *unnamed]
+    )

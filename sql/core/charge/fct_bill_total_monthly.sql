@@ -52,6 +52,4 @@ select
     max(case when bill.is_open then 1 else 0 end) over (partition by bill.billing_month, bill.billing_currency) = 1
         and bill.billing_month = max(bill.billing_month) over () as is_open_month
 from bill
-join spread
-    on spread.payer_account_id = bill.payer_account_id and spread.billing_month = bill.billing_month
-    and spread.billing_currency = bill.billing_currency
+join spread using (payer_account_id, billing_month, billing_currency)

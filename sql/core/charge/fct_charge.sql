@@ -94,7 +94,6 @@ summed as (
         sum(case when (can_be_covered(commitment_eligibility) or capacity_reservation_id is not null)
             and line_class in ('instance', 'capacity_unused', 'warm_pool') then usage_quantity end) as instance_hours,
         sum(case when is_serving then usage_quantity end) as metered_quantity,
-        known_sum(million_tokens) as million_tokens,
         sum(whole_line_hours(bucket, line_class, usage_quantity, accelerator_count)) as accelerator_hours,
         sum(list_cost_usd) as list_cost_usd,
         sum(amortized_cost_usd) as amortized_cost_usd,
@@ -114,7 +113,7 @@ select
     line.capacity_reservation_id, line.usage_started_at, line.usage_ended_at, line.usage_quantity,
     line.storage_bucket_id, line.is_taggable, line.has_run_id_tag, line.has_owner_tag, line.has_team_tag,
     line.missing_hours, line.is_unpriced, line.is_cost_unknown, kind.bedrock_meter_id, line.iam_principal,
-    line.stored_gib_months, line.line_count, line.instance_hours, line.metered_quantity, line.million_tokens,
+    line.stored_gib_months, line.line_count, line.instance_hours, line.metered_quantity,
     line.accelerator_hours, line.list_cost_usd, line.amortized_cost_usd, line.effective_cost_usd, line.billed_cost_usd
 from summed as line
 left join stg_aws__charge_kind as kind on kind.charge_kind_id = line.charge_kind_id

@@ -4,6 +4,8 @@
 select
     billing_period, billing_month, payer_account_id, account_id, billing_currency, billing_entity, charge_category,
     charge_type, effective_rule, charge_description, service, accelerator_family,
+    -- Of another provider's line, its instance type alone shows the family (detail_charge_monthly).
+    case when is_other_provider(billing_entity) then instance_type end as instance_type,
     case when effective_rule in ('savings_plan', 'reservation') then commitment_discount_id end
         as commitment_discount_id,
     storage_bucket_id, is_taggable, has_run_id_tag, has_owner_tag, has_team_tag, is_cost_unknown,

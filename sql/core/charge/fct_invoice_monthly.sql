@@ -34,9 +34,7 @@ line as (
             dated.cut_at) as effective_before_usd
     from dated
     left join fct_charge as charge
-        on charge.billing_month = dated.billing_month and charge.payer_account_id = dated.payer_account_id
-        and charge.invoice_id = dated.invoice_id and charge.billing_entity = dated.billing_entity
-        and charge.invoice_issuer = dated.invoice_issuer and charge.billing_currency = dated.billing_currency
+        using (billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency)
 )
 
 select

@@ -35,10 +35,7 @@ delivered as (
         charge.usage_billed_cost_usd, charge.purchase_billed_cost_usd, charge.tax_billed_cost_usd, charge.credit_billed_cost_usd,
         charge.refund_billed_cost_usd, charge.discount_billed_cost_usd, charge.support_billed_cost_usd
     from delivery
-    join charge
-        on charge.billing_period = delivery.billing_period
-        and charge.payer_account_id = delivery.payer_account_id
-        and charge.billing_currency = delivery.billing_currency
+    join charge using (billing_period, payer_account_id, billing_currency)
 ),
 
 known as (

@@ -70,12 +70,6 @@ select
     priced.billing_currency, priced.node_ms,
     priced.accelerator_hours, priced.list_cost_usd, priced.effective_cost_usd, priced.billed_cost_usd
 from fct_run_interval as part
-left join later
-    on later.run_id = part.run_id
-    and later.interval_kind = part.interval_kind
-    and later.interval_key = part.interval_key
-left join priced
-    on priced.run_id = part.run_id
-    and priced.interval_kind = part.interval_kind
-    and priced.interval_key = part.interval_key
+left join later using (run_id, interval_kind, interval_key)
+left join priced using (run_id, interval_kind, interval_key)
 where part.part_no = 1

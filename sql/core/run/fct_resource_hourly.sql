@@ -29,6 +29,8 @@ select
     billing_period, resource_id, hour_started_at, hour_ms, billed_ms,
     instance_type, other_instance_type, accelerator_family, capacity_count,
     billed_ms * capacity_count as billed_units,
+    -- A job or a cluster bills several machines' hours in one; ten seconds are rounding.
+    capacity_count * greatest((billed_ms + 3590000) // 3600000, 1) as whole_count,
     capacity_reservation_id, tag_run_id, is_job,
     window_started_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_started_ms,
     window_ended_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_ended_ms,

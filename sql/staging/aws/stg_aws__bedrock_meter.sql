@@ -1,9 +1,9 @@
--- One row per source and Bedrock usage type of a delivered bill, with its product and unit: what of which model it bills.
--- partition: billing_period, source_name
--- An exact grammar whose words are the lists ref_bedrock_*: region, model, component, suffix. A component that the
--- lists lack is never taken for one that ends alike: CacheReadInputTokenCount is no InputTokenCount.
+-- One row per Bedrock usage type of a delivered bill, with its product and unit: what of which model it bills.
+-- partition: billing_period
+-- An exact grammar of region, model, component and suffix, with its words in ref_bedrock_word. A component that the
+-- list lacks is never taken for one that ends alike: CacheReadInputTokenCount is no InputTokenCount.
 with billed as (
-    select source_name, billing_period, line_item_product_code as service, bedrock_product as product_name,
+    select billing_period, line_item_product_code as service, bedrock_product as product_name,
         coalesce(line_item_usage_type, '') as usage_type, coalesce(bedrock_unit, '') as billed_unit,
         split_part(coalesce(line_item_line_item_description, ''), '|', 3) as description_unit,
         bedrock_meter_id(bedrock_product, line_item_product_code, line_item_usage_type, bedrock_unit,
@@ -13,7 +13,7 @@ with billed as (
 
     union
 
-    select source_name, billing_period, coalesce(x_service_code, service_name, ''), coalesce(service_name, ''),
+    select billing_period, coalesce(x_service_code, service_name, ''), coalesce(service_name, ''),
         coalesce(x_usage_type, sku_meter, ''), coalesce(x_pricing_unit, pricing_unit, ''),
         split_part(coalesce(charge_description, ''), '|', 3), focus_bedrock_meter_id(line)
     from aws_focus_line_item as line
@@ -32,10 +32,11 @@ spelled as (
 ),
 
 tail as (
-    select component.component || replace(suffix.suffix, 'none', '') as tail, component.token_kind, suffix.tier, suffix.route,
+    select component.word || replace(suffix.word, 'none', '') as tail, component.token_kind, suffix.tier, suffix.route,
         suffix.context, component.scheme in ('camel', 'snake') as is_resold
-    from ref_bedrock_component as component
-    join ref_bedrock_suffix as suffix on suffix.scheme = component.scheme
+    from ref_bedrock_word as component
+    join ref_bedrock_word as suffix on suffix.scheme = component.scheme and suffix.word_kind = 'suffix'
+    where component.word_kind = 'component'
 ),
 
 token as (
@@ -66,7 +67,7 @@ parsed as (
             nullif(regexp_extract(spelled.meter,
                 '^(.+)-(ProvisionedThroughput|reserved|CustomModelUnit|Customization)', 1), ''))
     from spelled
-    join ref_bedrock_capacity as capacity on regexp_matches(spelled.meter, capacity.pattern)
+    join ref_bedrock_word as capacity on capacity.word_kind = 'pattern' and regexp_matches(spelled.meter, capacity.word)
 ),
 
 named as (
@@ -74,12 +75,11 @@ named as (
         spelled.*, coalesce(parsed.token_kind, 'unknown') as token_kind, parsed.tier, parsed.route, parsed.context,
         coalesce(parsed.billed_model, case when spelled.is_resold then spelled.product_model end) as billed_model
     from spelled
-    left join parsed
-        on parsed.billing_period = spelled.billing_period and parsed.bedrock_meter_id = spelled.bedrock_meter_id
+    left join parsed using (billing_period, bedrock_meter_id)
 )
 
 select
-    named.source_name, named.billing_period, named.bedrock_meter_id, named.service, named.product_name, named.usage_type,
+    named.billing_period, named.bedrock_meter_id, named.service, named.product_name, named.usage_type,
     named.billed_unit, coalesce(model.model, named.billed_model) as model, named.token_kind, kind.billed_by,
     named.tier, named.route, named.context,
     case when kind.billed_by in ('tokens', 'images') then unit.million_tokens_per_unit end as million_tokens_per_unit

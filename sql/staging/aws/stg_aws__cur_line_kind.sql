@@ -66,7 +66,8 @@ classified as (
         accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
             as accelerator_count, region.region_id as prefix_region_id,
         is_shared_usage(listed.shared_reason, line_item_usage_type) as is_shared_usage,
-        meter.bedrock_meter_id, meter.billed_by, meter.token_kind, meter.million_tokens_per_unit
+        bedrock_meter_id(line.bedrock_product, line_item_product_code, line_item_usage_type, bedrock_unit,
+            line_item_line_item_description) as bedrock_meter_id
     from catalogd as line
     left join ref_region as region on region.usage_type_prefix = line.region_prefix
     left join payer
@@ -75,10 +76,6 @@ classified as (
     left join ref_line_item_type as rule on rule.line_item_type = line.line_item_line_item_type
     left join accelerator on accelerator.instance_type = line.catalog_type
     left join ref_service as listed on listed.service = line.line_item_product_code
-    left join stg_aws__bedrock_meter as meter
-        on meter.billing_period = line.billing_period
-        and meter.bedrock_meter_id = bedrock_meter_id(line.bedrock_product, line_item_product_code,
-            line_item_usage_type, bedrock_unit, line_item_line_item_description)
 ),
 
 kind as (
@@ -105,8 +102,8 @@ select
     capacity_reservation_capacity_reservation_status, capacity_reservation_capacity_reservation_type, is_free,
     is_of_training_plan, bedrock_product, bedrock_unit, billing_month, invoice_id, has_net_costs, is_negation_complete, is_unused_scaled,
     is_known_charge_type, effective_rule, list_rule, charge_category, usage_kind,
-    serving_class(line_class, charge_category, billed_by, token_kind) as line_class, is_shared_usage, bedrock_meter_id,
-    million_tokens_per_unit, instance_type, accelerator_family, accelerator_count, region_id, market, commitment_eligibility,
+    serving_class(line_class, charge_category, bedrock_meter_id, line_item_usage_type) as line_class, is_shared_usage,
+    bedrock_meter_id, instance_type, accelerator_family, accelerator_count, region_id, market, commitment_eligibility,
     capacity_reservation_id, commitment_reservation_id, kept_description,
     -- Kinds that differ in no attribute of a charge are one (stg_aws__charge_kind).
     cast(dense_rank() over (order by bill_payer_account_id, billing_month, invoice_id, bill_billing_entity,

@@ -86,7 +86,7 @@ select
     coalesce(invoice_id, '') as invoice_id, coalesce(invoice_issuer_name, '') as invoice_issuer, billing_currency,
     billing_entity, charge_category as charge_type,
     coalesce(charge_category in ('Usage', 'Purchase', 'Tax', 'Credit', 'Adjustment'), false) as is_known_charge_type,
-    our_category as charge_category, effective_rule, serving_class(line_class, our_category, billed_by, token_kind) as line_class,
+    our_category as charge_category, effective_rule, serving_class(line_class, our_category, bedrock_meter_id, line.usage_type) as line_class,
     charge_description, line.service, line.usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id,
     line.instance_type, family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
     accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
@@ -99,8 +99,7 @@ select
     focus_commitment_eligibility(commitment_program_eligibility_details, names_programs,
         commitment_eligibility(our_category, effective_rule, line_class, market, line.service, line.usage_type,
             line.instance_type, policy.assumed_eligible)) as commitment_eligibility,
-    bedrock_meter_id, cast(quantity * million_tokens_per_unit as decimal(30, 13)) as million_tokens,
-    is_shared_usage(listed.shared_reason, line.usage_type) as is_shared_usage,
+    bedrock_meter_id, is_shared_usage(listed.shared_reason, line.usage_type) as is_shared_usage,
     cast(case when x_line_item_type is not null then x_list_cost else
         focus_list_cost(effective_rule, line_class, is_usage, operation, pricing_category, list_cost) end
         as decimal(20, 10)) as list_cost_usd,
@@ -116,5 +115,4 @@ from bought as line
 left join eligible_bill using (source_name, billing_period, billing_account_id)
 left join ref_instance_type as accelerator on accelerator.instance_type = line.catalog_type
 left join (select service, shared_reason from ref_service) as listed on listed.service = line.service
-left join stg_aws__bedrock_meter as meter using (source_name, billing_period, bedrock_meter_id)
 cross join policy

@@ -7,7 +7,7 @@ with classified as (
     select
         line.*, kind.billing_month, kind.invoice_id, kind.has_net_costs, kind.is_negation_complete,
         kind.is_unused_scaled, kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category,
-        kind.usage_kind, kind.line_class, kind.is_shared_usage, kind.million_tokens_per_unit, kind.instance_type,
+        kind.usage_kind, kind.line_class, kind.is_shared_usage, kind.instance_type,
         kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
         kind.capacity_reservation_id as line_capacity_reservation_id, kind.commitment_reservation_id,
         kind.commitment_eligibility, kind.charge_kind_id
@@ -20,7 +20,7 @@ with classified as (
     select
         line.*, kind.billing_month, kind.invoice_id, kind.has_net_costs, kind.is_negation_complete,
         kind.is_unused_scaled, kind.is_known_charge_type, kind.effective_rule, kind.list_rule, kind.charge_category,
-        kind.usage_kind, kind.line_class, kind.is_shared_usage, kind.million_tokens_per_unit, kind.instance_type,
+        kind.usage_kind, kind.line_class, kind.is_shared_usage, kind.instance_type,
         kind.accelerator_family, kind.accelerator_count, kind.region_id, kind.market,
         kind.capacity_reservation_id as line_capacity_reservation_id, kind.commitment_reservation_id,
         kind.commitment_eligibility, kind.charge_kind_id
@@ -68,8 +68,6 @@ select
     coalesce(line_item_usage_amount, 0) as usage_quantity, line_item_normalized_usage_amount as normalized_units,
     coalesce(savings_plan_savings_plan_a_r_n, commitment_reservation_id) as commitment_discount_id,
     commitment_eligibility,
-    -- Rounded once its lines are summed: to round a decimal takes DuckDB longer than all else that a line needs here.
-    coalesce(line_item_usage_amount, 0) * million_tokens_per_unit as million_tokens,
     coalesce(without_session(line_item_iam_principal), line_item_user_identifier) as iam_principal,
     is_shared_usage, charge_kind_id,
     cast(list_cost as decimal(20, 10)) as list_cost_usd,
@@ -89,7 +87,7 @@ select
     charge_type, is_known_charge_type, charge_category, effective_rule, line_class, charge_description,
     service, usage_type, region_id, resource_id, instance_type, accelerator_family, accelerator_count, market,
     capacity_reservation_id, usage_started_at, usage_ended_at, usage_date, usage_quantity, normalized_units,
-    commitment_discount_id, commitment_eligibility, million_tokens, null as iam_principal, is_shared_usage,
+    commitment_discount_id, commitment_eligibility, null as iam_principal, is_shared_usage,
     focus_charge_kind_id(line) as charge_kind_id, list_cost_usd,
     covered_cost_usd(amortized_cost_usd, amortized_cost_usd, effective_rule, usage_quantity),
     covered_cost_usd(effective_cost_usd, amortized_cost_usd, effective_rule, usage_quantity), billed_cost_usd,

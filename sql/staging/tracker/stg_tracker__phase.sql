@@ -13,5 +13,4 @@ select
         as ended_at,
     phase.ended_at is null as is_end_inferred
 from phase
-left join stg_tracker__attempt as attempt
-    on attempt.run_id = phase.run_id and attempt.attempt_no = phase.attempt_no
+left join stg_tracker__attempt as attempt using (run_id, attempt_no)

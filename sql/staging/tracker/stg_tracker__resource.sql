@@ -6,7 +6,7 @@ select
     -- A run without a machine id records its instance type: any such machine of its account matches.
     resource.resource_id like 'any %' as is_any_machine,
     resource.joined_at,
-    greatest(resource.joined_at, coalesce(resource.left_at, attempt.ended_at, resource.joined_at)) as left_at,
+    closed_at(resource.joined_at, resource.left_at, attempt.ended_at) as left_at,
     resource.left_at is null as is_left_inferred,
     resource.instance_type,
     resource.account_id,
@@ -17,8 +17,7 @@ select
     coalesce(capacity_reservation_id(resource.reservation_id), resource.reservation_id) as capacity_reservation_id,
     resource.evidence
 from tracker_resource as resource
-left join stg_tracker__attempt as attempt
-    on attempt.run_id = resource.run_id and attempt.attempt_no = resource.attempt_no
+left join stg_tracker__attempt as attempt using (run_id, attempt_no)
 left join ref_instance_type as accelerator
     on accelerator.instance_type = replace(resource.instance_type, 'ml.', '')
 -- Volumes and file systems are in stg_tracker__stay_monthly.

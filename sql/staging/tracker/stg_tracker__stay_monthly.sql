@@ -2,14 +2,29 @@
 -- storage, or had held before.
 -- partition: billing_period
 -- A run that ends today changes the months it ran in and the next, and no other month is built again.
+with machine as (
+    select
+        stay.run_id, stay.attempt_no, machine_id(stay.resource_id, stay.instance_type) as resource_id,
+        stay.resource_id like 'any %' as is_any_machine, stay.joined_at,
+        closed_at(stay.joined_at, stay.left_at, attempt.ended_at) as left_at,
+        stay.instance_type, stay.account_id, stay.region_id,
+        coalesce(stay.accelerators_used, listed.accelerator_count) as accelerators_used,
+        coalesce(capacity_reservation_id(stay.reservation_id), stay.reservation_id) as capacity_reservation_id,
+        stay.evidence
+    from tracker_resource as stay
+    left join stg_tracker__attempt as attempt
+        on attempt.run_id = stay.run_id and attempt.attempt_no = stay.attempt_no
+    left join ref_instance_type as listed on listed.instance_type = replace(stay.instance_type, 'ml.', '')
+    where storage_id(stay.resource_id) is null
+),
+
 -- An attempt with its machines: what lives on after it is kept and no longer used.
-with used as (
+used as (
     select
         attempt.run_id, attempt.attempt_no, least(attempt.started_at, min(machine.joined_at)) as started_at,
         greatest(attempt.ended_at, max(machine.left_at)) as ended_at
     from stg_tracker__attempt as attempt
-    left join stg_tracker__resource as machine
-        on machine.run_id = attempt.run_id and machine.attempt_no = attempt.attempt_no
+    left join machine on machine.run_id = attempt.run_id and machine.attempt_no = attempt.attempt_no
     group by attempt.run_id, attempt.attempt_no, attempt.started_at, attempt.ended_at
 ),
 
@@ -50,7 +65,7 @@ stay as (
 
     select 'machine', run_id, attempt_no, resource_id, joined_at, left_at, is_any_machine, instance_type, account_id,
         region_id, accelerators_used, capacity_reservation_id, evidence, null, 'run'
-    from stg_tracker__resource
+    from machine
 
     union all
 
@@ -70,7 +85,7 @@ stay as (
     -- For a month after a run left it a machine may still be up, held by no other run.
     select 'earlier', run_id, attempt_no, resource_id, left_at, left_at + interval 31 day, false, null, null, null, null,
         null, evidence, null, 'run'
-    from stg_tracker__resource
+    from machine
 
     union all
 

@@ -18,8 +18,7 @@ from pipelines.cli import app
 from pipelines.engine import Engine
 from pipelines.models.marts import open_marts, readable
 from pipelines.models.warehouse import Warehouse, published_of
-from pipelines.present.page import report_page
-from pipelines.present.render import facts_of, render_report
+from pipelines.present.render import facts_of, render_report, report_page
 from pipelines.warehouse.publication import Publication
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "queries.md").read_text(encoding="utf-8")

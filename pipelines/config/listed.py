@@ -1,0 +1,57 @@
+"""The `[[machines]]` and `[[prices]]` sections: what the reviewed lists do not have, or have otherwise."""
+
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from pipelines.base.resources import accelerator_peaks
+from pipelines.config.fields import Frozen, Positive, Text, Usd
+
+_Count = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class Machine(Frozen):
+    """An instance type, without the `ml.` of SageMaker; peaks are dense, of one accelerator."""
+
+    instance_type: Annotated[str, Field(pattern=r"^([a-z0-9-]+(\.[a-z0-9-]+)?|Standard_\w+)$")]
+    accelerator_family: Literal["gpu", "trainium", "inferentia", "other"]
+    accelerator_name: Text
+    accelerator_count: _Count
+    accelerator_memory_gib: _Count | None = None
+    peak_bf16_tflops: Positive | None = None
+    peak_fp8_tflops: Positive | None = None
+    vcpu_count: _Count | None = None
+    memory_gib: Positive | None = None
+
+    def mistakes(self) -> Iterator[str]:
+        for (accelerator, name), dense in accelerator_peaks().items():
+            peak = getattr(self, name)
+            if accelerator == self.accelerator_name and peak == 2 * Decimal(dense):
+                yield f"{name} {peak} is the peak of {accelerator} with sparsity; write the dense one, {dense}"
+
+    @property
+    def listed(self) -> dict[str, Any]:
+        """The row of it in `ref_instance_type`, as text."""
+        values = {name: None if value is None else str(value) for name, value in self.model_dump().items()}
+        return {**values, "source": "[[machines]]"}
+
+
+class ListPrice(Frozen):
+    """A price in USD per hour of a whole instance, Linux on shared tenancy, from a day on."""
+
+    instance_type: Annotated[str, Field(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)?$")]
+    region_id: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    offer: Literal["on_demand", "capacity_block", "reserved"]
+    from_date: date
+    price_per_hour_usd: Annotated[Usd, Field(ge=0.01, le=1000)]
+    is_from_date_exact: bool = False
+    source: Text = "[[prices]]"
+
+    @property
+    def listed(self) -> dict[str, str]:
+        """The row of it in `ref_list_price`, as text."""
+        values = {name: str(value) for name, value in self.model_dump().items()}
+        return {**values, "is_from_date_exact": str(self.is_from_date_exact).lower(), "as_of": str(self.from_date)}
