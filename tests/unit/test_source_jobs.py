@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.bills import instance_hour, write_export
 from support.ledgers import build_with
 from support.s3_company import BUCKET, deliver, settings
-from support.small_company import AUGUST, JULY, Company, found
+from support.small_company import AUGUST, JULY, Company
+from support.two_payers import two_payers
 from test_month_jobs import job, published
 
 from pipelines.base.console import Console
@@ -27,26 +27,10 @@ from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.lock import BuildBusy
 
 ONE, OTHER = f"{JULY}/payer", f"{JULY}/other"
-# Its own payer bills the same account after it moved there, and with it the instance of a run; or the first one does.
-PAYERS = {"apart": ("999900001111", "000033334444"), "shared": ("000011112222", "999900002222")}
 BY_SOURCE = {
     f"staging/stg_aws__{name}"
     for name in ("cur_combination", "cur_line_kind", "charge_kind", "billed_stretch", "pod_machine")
 } | {"core/fct_charge"}
-
-
-def two_payers(root: Path, payers: str, rate: str = "55.04") -> Company:
-    """The small company, whose GPU runs on for an hour that a second source bills in July."""
-    company = found(root)
-    payer, account = PAYERS[payers]
-    whose = {"bill_payer_account_id": payer, "line_item_usage_account_id": account}
-    resource = "i-gpu" if payers == "apart" else "i-other"
-    lines = [instance_hour(f"{JULY}-10T{hour}", resource, "p5.48xlarge", rate, **whose) for hour in (12, 13)]
-    write_export(root, {JULY: lines}, name="other", execution=f"20260901T000000Z-{rate}")
-    config = company.config.read_text()
-    if 'name = "other"' not in config:
-        company.config.write_text(f'{config}\n[[billing]]\nname = "other"\nlocation = "{root / "other"}"\n')
-    return company
 
 
 @pytest.mark.parametrize(
