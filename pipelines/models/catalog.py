@@ -36,18 +36,11 @@ Grain = Literal["source", "month", "whole"]
 BILLS = tuple(listed.table for listed in LISTS)
 TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evaluation")
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
-# Servers and their traffic, likewise.
+# Servers and their traffic, registrations of comparisons, and what AWS or files report besides the bill, likewise.
 SERVING_TABLES = ("serving_server", "serving_traffic")
-# Reserved capacity, written by its source as well.
-RESERVATIONS = "aws_capacity_reservation"
-# Registrations of comparisons, likewise.
 PROOF_TABLES = ("proof_registration", "proof_run")
-# Savings Plans and reservations from sources other than the bill.
-COMMITMENTS = "aws_commitment"
-# Invoices, likewise.
-INVOICES = "aws_invoice"
-# Capacity on offer, likewise.
-OFFERS = "aws_capacity_offer"
+RESERVATIONS, COMMITMENTS = "aws_capacity_reservation", "aws_commitment"
+INVOICES, OFFERS = "aws_invoice", "aws_capacity_offer"
 # Tables of the last publication by the table they come from; empty before the first.
 PUBLISHED = {
     "published_baseline": "detail/detail_baseline",
@@ -201,7 +194,12 @@ def load_catalog() -> Catalog:
         Model(layer, Path(path).stem, "sql", resources.SQL / path, text, tuple(inputs), grain, stored)
         for layer, path, text, inputs, grain, stored in parsed["sql"]
     ]
-    models += [_transform(name, inputs, code[name]) for name, inputs in parsed["transforms"]]
+    # A transform module has its inputs as INPUTS and makes its table by `build(**inputs)`.
+    for name, inputs in parsed["transforms"]:
+        path = Path(pipelines.transforms.__path__[0]) / f"{name}.py"
+        layer = next(layer for prefix, layer in _TABLES.items() if name.startswith(prefix))
+        text = path.read_text(encoding="utf-8")
+        models.append(Model(layer, name, "transform", path, text, tuple(inputs), "whole", code=code[name]))
     return Catalog(models)
 
 
@@ -219,10 +217,3 @@ def _parsed(path: Path) -> tuple[str, Sequence[str], Grain, bool]:
     sql = expand_calls(text, path)
     grain = _GRAINS[header.get("partition", "")]
     return sql, tables_in(sql), grain, header.get("stored") != "no"
-
-
-def _transform(name: str, inputs: Sequence[str], code: str) -> Model:
-    """A transform module has its inputs as INPUTS and makes its table by `build(**inputs)`."""
-    path = Path(pipelines.transforms.__path__[0]) / f"{name}.py"
-    layer = next(layer for prefix, layer in _TABLES.items() if name.startswith(prefix))
-    return Model(layer, name, "transform", path, path.read_text(encoding="utf-8"), tuple(inputs), "whole", code=code)

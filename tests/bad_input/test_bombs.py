@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,6 +36,7 @@ HEADER, LINE = csv_text([LEGACY_LINE]).splitlines(keepends=True)
 LONG = LINE.replace(b"000033334444", b"a" * 100_000)
 
 
+@cache
 def member(content: bytes, mib: int) -> bytes:
     """A gzip member of so many MiB of the content, again and again."""
     return gzip.compress(content * (mib * MIB // len(content)), mtime=0)

@@ -10,8 +10,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from support.bills import write_events
-from support.ledgers import build_warehouse, publish_tables
-from support.small_company import AUGUST, JULY, Company
+from support.ledgers import build_warehouse, catalog_of, publish_tables
+from support.small_company import AUGUST, JULY, Company, found
 
 from pipelines.config.settings import load_settings
 from pipelines.definitions import assemble, defs
@@ -22,10 +22,32 @@ from pipelines.warehouse.lake import Publication
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 OVERBILLED = "an_instance_is_billed_for_more_than_the_hour"
 RESOURCE_HOUR = dg.AssetKey(["core", "fct_resource_hourly"])
+# Two marts and what they rest on are a third of all tables, of every layer; two tests run the whole graph.
+MARTS = ("mart_run_cost", "mart_invoice_reconciliation_monthly")
+
+
+@pytest.fixture(scope="module")
+def published_marts(once: Callable[[str, Callable[[Path], object]], Path]) -> Company:
+    """The small company, with just these marts published."""
+    root = once("two-marts", lambda root: publish_tables(found(root).config, MARTS))
+    return Company(root, root / "events")
+
+
+def assembled_of_marts(patch: pytest.MonkeyPatch) -> None:
+    """Have the product know just these marts and what they rest on."""
+    catalog = catalog_of(MARTS)
+    for module in ("defs.assets", "defs.jobs", "defs.reported", "models.build"):
+        patch.setattr(f"pipelines.{module}.load_catalog", lambda: catalog)
 
 
 @pytest.fixture
-def company(built_company: Company, tmp_path: Path) -> Company:
+def company(published_marts: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Company:
+    assembled_of_marts(monkeypatch)
+    return published_marts.copy(tmp_path)
+
+
+@pytest.fixture
+def whole_company(built_company: Company, tmp_path: Path) -> Company:
     return built_company.copy(tmp_path)
 
 
@@ -69,11 +91,12 @@ def metadata(result: dg.ExecuteInProcessResult, key: str) -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def july(built_company: Company, tmp_path_factory: pytest.TempPathFactory) -> dg.ExecuteInProcessResult:
+def july(published_marts: Company, tmp_path_factory: pytest.TempPathFactory) -> dg.ExecuteInProcessResult:
     """The main job over a July that was restated: two hours of one instance, now at 50.00."""
-    company = built_company.copy(tmp_path_factory.mktemp("july"))
+    company = published_marts.copy(tmp_path_factory.mktemp("july"))
     company.deliver(JULY, "50.00")
-    with dg.DagsterInstance.ephemeral() as instance:
+    with dg.DagsterInstance.ephemeral() as instance, pytest.MonkeyPatch.context() as patch:
+        assembled_of_marts(patch)
         return refresh(company, instance, JULY)
 
 
@@ -89,15 +112,17 @@ def below(key: dg.AssetKey) -> set[str]:
 
 
 @pytest.mark.slow
-def test_a_run_over_a_range_of_months_brings_all_up_to_date(company: Company, instance: dg.DagsterInstance) -> None:
-    company.deliver(JULY, "50.00")
-    company.deliver(AUGUST, "20.00")
-    result = refresh(company, instance, JULY, AUGUST)
+def test_a_run_over_a_range_of_months_brings_all_up_to_date(
+    whole_company: Company, instance: dg.DagsterInstance
+) -> None:
+    whole_company.deliver(JULY, "50.00")
+    whole_company.deliver(AUGUST, "20.00")
+    result = refresh(whole_company, instance, JULY, AUGUST)
     assert result.success
     assert materialised(result) == {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}
     for key in (["raw", "aws_cur_line_item"], ["core", "fct_ledger_piece"]):
         assert instance.get_materialized_partitions(dg.AssetKey(key)) == {JULY, AUGUST}
-    assert published(company).number == 2
+    assert published(whole_company).number == 2
 
 
 def test_an_asset_reports_how_many_rows_and_dollars_it_holds(july: dg.ExecuteInProcessResult) -> None:
@@ -131,16 +156,18 @@ def test_a_run_with_nothing_new_publishes_nothing_and_is_not_reported_again(
     assert report(company) == "Publication 1 is reported."
 
 
-def test_a_run_without_months_does_what_the_command_line_does(company: Company, instance: dg.DagsterInstance) -> None:
-    company.deliver(AUGUST, "20.00")
-    result = refresh(company, instance)
+def test_a_run_without_months_does_what_the_command_line_does(
+    whole_company: Company, instance: dg.DagsterInstance
+) -> None:
+    whole_company.deliver(AUGUST, "20.00")
+    result = refresh(whole_company, instance)
     assert result.success
     assert metadata(result, "publication")["publication"] == 2
     assert materialised(result) == {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}
     for key in (["raw", "aws_cur_line_item"], ["core", "fct_ledger_piece"]):
         assert instance.get_materialized_partitions(dg.AssetKey(key)) == {JULY, AUGUST}
     assert metadata(result, "marts/mart_run_cost")["effective_cost_usd"] == "190.08 USD"
-    again = refresh(company, instance)
+    again = refresh(whole_company, instance)
     assert again.success
     assert materialised(again) == set()
 
@@ -246,9 +273,9 @@ def report(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Cal
 
 
 def test_a_build_of_the_command_line_is_reported_once(
-    company: Company, instance: dg.DagsterInstance, report: Callable[[Company], str]
+    whole_company: Company, instance: dg.DagsterInstance, report: Callable[[Company], str]
 ) -> None:
-    report(company)
+    report(whole_company)
     for key in defs.resolve_asset_graph().get_all_asset_keys():
         assert instance.get_latest_materialization_event(key), key
     runs = instance.get_latest_materialization_event(dg.AssetKey(["marts", "mart_run_cost"]))
@@ -256,11 +283,11 @@ def test_a_build_of_the_command_line_is_reported_once(
     assert runs.asset_materialization.metadata["effective_cost_usd"].value == "196.08 USD"
     pieces = dg.AssetKey(["core", "fct_ledger_piece"])
     assert instance.get_materialized_partitions(pieces) == {JULY, AUGUST}
-    assert report(company) == "Publication 1 is reported."
+    assert report(whole_company) == "Publication 1 is reported."
 
-    company.deliver(AUGUST, "20.00")
-    build_warehouse(company.config)
-    report(company)
+    whole_company.deliver(AUGUST, "20.00")
+    build_warehouse(whole_company.config)
+    report(whole_company)
     (newest, *_) = instance.fetch_materializations(pieces, limit=1).records
     assert newest.partition_key == AUGUST
     assert len(instance.fetch_materializations(pieces, limit=10).records) == 3
@@ -301,9 +328,10 @@ def test_a_failing_error_check_stops_what_is_below_and_the_publication(
 
 
 def test_a_failure_is_one_sentence_not_tried_again(
-    built_company: Company, tmp_path: Path, instance: dg.DagsterInstance
+    published_marts: Company, tmp_path: Path, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    company = built_company.copy(tmp_path, events=True)
+    assembled_of_marts(monkeypatch)
+    company = published_marts.copy(tmp_path, events=True)
     (company.events / "broken.jsonl").write_text('{"event": "run_started"\n{}\n')
     result = refresh(company, instance, JULY, AUGUST)
     (failed,) = result.get_step_failure_events()
@@ -352,17 +380,17 @@ def test_the_schedule_asks_for_the_months_that_changed(company: Company, tick) -
     assert months(tick(company)) == (JULY, JULY)
 
 
-def test_the_schedule_asks_for_every_month_when_runs_changed(built_company: Company, tmp_path: Path, tick) -> None:
-    assert months(tick(built_company.copy(tmp_path, events=True))) == (JULY, AUGUST)
+def test_the_schedule_asks_for_every_month_when_runs_changed(published_marts: Company, tmp_path: Path, tick) -> None:
+    assert months(tick(published_marts.copy(tmp_path, events=True))) == (JULY, AUGUST)
 
 
-def test_the_schedule_asks_for_every_month_while_a_run_is_open(built_company: Company, tmp_path: Path, tick) -> None:
+def test_the_schedule_asks_for_every_month_while_a_run_is_open(published_marts: Company, tmp_path: Path, tick) -> None:
     """Its end is where its instances leave the bill, in whichever month."""
-    company = built_company.copy(tmp_path, events=True)
+    company = published_marts.copy(tmp_path, events=True)
     write_events(
         company.events, [{"event": "run_started", "run_id": "open", "at": "2026-07-14T10:00:00Z"}], "open.jsonl"
     )
-    build_warehouse(company.config)
+    publish_tables(company.config, ["stg_tracker__run"])
     company.deliver(AUGUST, "20.00")
     assert months(tick(company)) == (JULY, AUGUST)
 

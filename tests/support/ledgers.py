@@ -56,6 +56,14 @@ def publish_tables(config: Path, tables: Collection[str]) -> Builder:
 
 def publish_tables_with(settings: Settings, tables: Collection[str]) -> Builder:
     """`publish_tables` for settings that are loaded already."""
+    builder = Builder(Warehouse(settings), catalog_of(tables))
+    with builder.lake.lock():
+        refresh(builder, plan(builder.warehouse))
+    return builder
+
+
+def catalog_of(tables: Collection[str]) -> Catalog:
+    """The catalog of these tables and what they rest on, as if there were no others."""
     catalog = load_catalog()
     waiting, models = list(tables), {}
     while waiting:
@@ -63,10 +71,7 @@ def publish_tables_with(settings: Settings, tables: Collection[str]) -> Builder:
         if name in catalog and name not in models:
             models[name] = catalog[name]
             waiting += [*catalog[name].inputs, *load_contract(catalog[name].key).reads]
-    builder = Builder(Warehouse(settings), Catalog(list(models.values())))
-    with builder.lake.lock():
-        refresh(builder, plan(builder.warehouse))
-    return builder
+    return Catalog(list(models.values()))
 
 
 class LazyBuilder(Builder):

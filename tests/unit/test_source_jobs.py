@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.ledgers import build_with
+from support.ledgers import build_with, catalog_of
 from support.s3_company import BUCKET, deliver, settings
 from support.small_company import AUGUST, JULY, Company
 from support.two_payers import two_payers
-from test_month_jobs import job, published
+from test_month_jobs import SOME, job, published
 
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
@@ -31,6 +31,12 @@ BY_SOURCE = {
     f"staging/stg_aws__{name}"
     for name in ("cur_combination", "cur_line_kind", "charge_kind", "billed_stretch", "pod_machine")
 } | {"core/fct_charge"}
+
+
+@pytest.fixture(autouse=True)
+def fewer_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = catalog_of(SOME)
+    monkeypatch.setattr("pipelines.models.build.load_catalog", lambda: catalog)
 
 
 @pytest.mark.parametrize(
