@@ -74,7 +74,7 @@ def found(config: Path, *, ask_aws: bool = False) -> dict[tuple[str, str], Findi
 
 
 def definition(config: Path, kind: str) -> Finding:
-    """The finding on the definition of the bill, which is of this kind; nothing is asked of S3."""
+    """The finding on the definition of the bill, which is of this kind; S3 is not queried."""
     settings = load_settings(config)
     findings = examine_account(settings.billing[0], settings.tag_keys, kind)
     (finding,) = (finding for finding in findings if finding.check == "export definition")
