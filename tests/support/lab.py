@@ -120,7 +120,7 @@ class Lab:
 
     def _slices(self, name: str, month: str | None) -> tuple[str | None, ...]:
         """The parts of a table that a table of this month reads."""
-        if load_catalog()[name].grain != "month":
+        if load_catalog()[name].grain == "whole":
             return (None,)
         return self.months if month is None else (month,)
 
