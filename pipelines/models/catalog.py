@@ -30,7 +30,7 @@ from pipelines.models.session import CREATED
 if TYPE_CHECKING:
     import polars as pl
 
-Grain = Literal["month", "whole"]
+Grain = Literal["source", "month", "whole"]
 
 # Delivered bills are read in place; the tracker tables are written by their source.
 BILLS = tuple(listed.table for listed in LISTS)
@@ -64,14 +64,16 @@ SCHEMAS = {"marts": "mart", "detail": "detail"}
 
 # Prefixes of the modules of pipelines/transforms that make a table.
 _TABLES = {"fct_": "core", "dim_": "core", "detail_": "detail", "mart_": "marts"}
-_HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)
+_GRAINS: dict[str, Grain] = {"": "whole", "billing_period": "month", "billing_period, source_name": "source"}
+_HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>[\w, ]+?)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Model:
     """One table and how it is made.
 
-    `grain` is "month" when the table is replaced one billing month at a time, else "whole".
+    `grain` is "month" when the table is replaced one billing month at a time, "source" when it is so for each billing
+    source apart, else "whole".
     `stored` is False for a view that is computed where it is read.
     `code` is the digest of a transform and of every module of ours that it reaches; empty for other kinds.
     """
@@ -213,5 +215,5 @@ def _parsed(path: Path) -> tuple[str, Sequence[str], Grain, bool]:
     text = path.read_text(encoding="utf-8")
     header = {found["key"]: found["value"] for found in _HEADER.finditer(text)}
     sql = expand_calls(text, path)
-    grain: Grain = "month" if header.get("partition") == "billing_period" else "whole"
+    grain = _GRAINS[header.get("partition", "")]
     return sql, tables_in(sql), grain, header.get("stored") != "no"
