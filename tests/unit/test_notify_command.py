@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.bills import write_config
 from support.commands import run_command
 from support.mailboxes import raw_server, smtp_server, webhook_server
 from support.small_company import Company
@@ -136,16 +135,16 @@ def test_what_another_process_is_sending_was_not_sent_before(
     ],
 )
 def test_what_is_configured_wrongly_is_one_sentence_without_a_secret(
-    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch,
+    built_company: Company, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch,
     section: str, environment: dict[str, str], message: str,
 ) -> None:  # fmt: skip
-    config = write_config(tmp_path, billing="export")
-    config.write_text(f"{config.read_text()}\n{section}\n")
+    company = built_company.copy(tmp_path)
+    company.config.write_text(f"{company.config.read_text()}\n{section}\n")
     for name, value in environment.items():
         monkeypatch.setenv(f"TRAINLEDGER_NOTIFY__{name}", value)
-    refused = run_command(capsys, "notify", "--config", str(config))
+    refused = run_command(capsys, "notify", "--config", str(company.config))
     assert refused.code == 2
-    assert refused.error.startswith(message.format(config=config))
+    assert refused.error.startswith(message.format(config=company.config))
     assert "q7Xn" not in refused.error + refused.out
 
 

@@ -29,6 +29,17 @@ BIN = ROOT / ".mlflow" / "bin"
 # The server would start seven processes for jobs that no test asks of it. Byte code is kept, so that only the first
 # run of an environment pays for compiling MLflow.
 ENVIRONMENT = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONDONTWRITEBYTECODE": ""}
+# MLflow's tracking server in one process: its command starts a second one, and loads as much again for assistants and
+# gateways. A folder and a file are served by the command.
+SERVER = """
+import os, sys
+from mlflow.server import ARTIFACT_ROOT_ENV_VAR, BACKEND_STORE_URI_ENV_VAR, app
+from werkzeug.serving import make_server
+home, port = sys.argv[1:]
+os.environ[BACKEND_STORE_URI_ENV_VAR] = f"sqlite:///{home}/m.db"
+os.environ[ARTIFACT_ROOT_ENV_VAR] = f"{home}/artifacts"
+make_server("127.0.0.1", int(port), app, threaded=True).serve_forever()
+"""
 needs_server = pytest.mark.skipif(
     not (BIN / "mlflow").exists(), reason="no MLflow server installed: make test installs one"
 )
@@ -46,8 +57,7 @@ def server_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(server_home: Path) -> Iterator[str]:
     home, port = server_home, free_port()
-    store = ["--backend-store-uri", f"sqlite:///{home}/m.db", "--default-artifact-root", f"{home}/artifacts"]
-    command = [BIN / "mlflow", "server", *store, "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    command = [BIN / "python", "-c", SERVER, home, str(port)]
     with (
         (home / "log").open("w") as log,
         subprocess.Popen(command, stdout=log, stderr=log, cwd=home, env=ENVIRONMENT) as process,
