@@ -93,8 +93,6 @@ def interval(
     `pairs` are positions (baseline, candidate) of registered pairs that cover every run. A `power` above one half
     widens the interval so far that the next one of as many runs excludes what this one excludes with that chance.
     """
-    from scipy import special
-
     with np.errstate(all="ignore"):
         if pairs:
             ours, theirs = (list(positions) for positions in zip(*pairs, strict=True))
@@ -105,7 +103,7 @@ def interval(
             variance = one + other
             freedom = variance**2 / (one**2 / own + other**2 / others)
             variance = np.where(np.minimum(one, other) > _NO_VARIANCE, variance, np.nan)
-        t = special.stdtrit(freedom, LEVEL) + (special.stdtrit(freedom, power) if power > 0.5 else 0.0)
+        t = _quantile(freedom, LEVEL) + (_quantile(freedom, power) if power > 0.5 else 0.0)
         margin = t * np.sqrt(np.where(variance > _NO_VARIANCE, variance, np.nan))
         ln_b, ln_c = np.log(baseline.unit_cost), np.log(candidate.unit_cost)
         failed = _mean_failed_cost(baseline, candidate)
@@ -137,8 +135,6 @@ def estimate(baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int
 
 def unit_cost(side: Sample) -> tuple[float, float | None, float | None, str | None]:
     """Cost per unit of one side, its 95 % interval, and why there is none; ValueError where it cost or did nothing."""
-    from scipy import special
-
     if side.costs.sum() <= 0 or side.units.sum() <= 0:
         raise ValueError("a side without cost or without a success has no cost per success")
     value, clusters = float(side.unit_cost), len(set(side.clusters))
@@ -147,7 +143,7 @@ def unit_cost(side: Sample) -> tuple[float, float | None, float | None, str | No
     variance, freedom = (float(part) for part in _variance(side.residuals, side.clusters))
     if variance <= _NO_VARIANCE:
         return value, None, None, "all runs cost the same, so nothing shows how costs vary"
-    margin = float(special.stdtrit(freedom, LEVEL)) * np.sqrt(variance)
+    margin = float(_quantile(freedom, LEVEL)) * np.sqrt(variance)
     with np.errstate(all="ignore"):
         high = float(_unfavorable(side, _mean_failed_cost(side, side)))
     return value, float(np.exp(np.log(value) - margin)), float(np.exp(high + margin)), None
@@ -177,14 +173,12 @@ def runs_needed(baseline: Sample, candidate: Sample, deciding: float | None = No
 
 def _ends(baseline: Sample, candidate: Sample, runs: int, power: float) -> tuple[float, float, float]:
     """The interval if each side had so many runs like its own."""
-    from scipy import special
-
     with np.errstate(all="ignore"):
         parts = [(side.residuals**2).sum() * side.costs.size / (runs - 1) for side in (baseline, candidate)]
         if min(parts) <= _NO_VARIANCE:
             return np.nan, np.nan, np.nan
         freedom = sum(parts) ** 2 / sum(part**2 / (runs - 1) for part in parts)
-        t = special.stdtrit(freedom, LEVEL) + (special.stdtrit(freedom, power) if power > 0.5 else 0.0)
+        t = _quantile(freedom, LEVEL) + (_quantile(freedom, power) if power > 0.5 else 0.0)
         margin = float(t * np.sqrt(sum(parts)))
         failed = _mean_failed_cost(baseline, candidate)
         more = [
@@ -206,13 +200,11 @@ def portfolio(by_workload: Mapping[str, float]) -> Estimate:
     The workload is the cluster: its runs share a model, a port and mistakes, so only workloads are replicates and a
     one-sample t over their logarithms shows how the saving varies (Cameron and Miller 2015, few clusters).
     """
-    from scipy import special
-
     logs = np.log1p(-np.asarray(list(by_workload.values()), float))
     saving = 1 - float(np.exp(logs.mean()))
     if len(logs) < 2 or logs.var() <= _NO_VARIANCE:
         return Estimate("ratio of sums", saving, missing="nothing shows how workloads vary")
-    half = float(special.stdtrit(len(logs) - 1, LEVEL)) * logs.std(ddof=1) / np.sqrt(len(logs))
+    half = float(_quantile(len(logs) - 1, LEVEL)) * logs.std(ddof=1) / np.sqrt(len(logs))
     ends = [1 - float(np.exp(logs.mean() + end)) for end in (half, -half)]
     return Estimate("ratio of sums", saving, ends[0], ends[1])
 
@@ -225,8 +217,6 @@ def not_inferior(
     One-sided test of non-inferiority (CONSORT 2012; FDA 2016, the fixed-margin method) by Welch's t, in the metric's
     own unit, positive is worse. None with fewer than two runs a side: one value does not show how it varies.
     """
-    from scipy import special
-
     if min(len(baseline), len(candidate)) < 2:
         return None
     sign = 1.0 if direction == "min" else -1.0
@@ -235,8 +225,15 @@ def not_inferior(
     worst = float(y.mean() - x.mean())
     if sum(parts) > 0:
         freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (x, y), strict=True))
-        worst += float(special.stdtrit(freedom, 0.95) * np.sqrt(sum(parts)))
+        worst += float(_quantile(freedom, 0.95) * np.sqrt(sum(parts)))
     return worst, worst <= margin
+
+
+def _quantile(freedom: Any, level: float) -> Any:
+    """Of Student's t."""
+    from scipy import special
+
+    return special.stdtrit(freedom, level)
 
 
 def _variance(residuals: Floats, clusters: Sequence[int]) -> tuple[Floats, int]:

@@ -23,8 +23,8 @@ _TURN = Lock()
 def explain_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
     """The explanation that a request asks for. NotFoundError where there is none."""
     kind = parameters.choice(request, "kind", _KINDS)
-    word = parameters.exact(request, "word")
-    options = {name: parameters.exact(request, name) for name in _OPTIONS}
+    # Names of things to look up, as they are: what things are called is not ours to judge.
+    word, options = request.get("word", ""), {name: request.get(name, "") for name in _OPTIONS}
     about = {"kind": kind, "word": word, "options": options, "named": None, "parts": []}
     if not kind:
         return about

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from base64 import b64decode
 from collections.abc import Sequence
-from ipaddress import IPv6Address, ip_address
+from contextlib import suppress
+from ipaddress import ip_address
 
 from pipelines.config.access import Access, Grants, Teams
 
@@ -24,8 +25,14 @@ def teams_of_request(access: Access, address: str, named: Sequence[str], authori
     RefusedError where no reader is identified. UsageError for a policy that cannot be read.
     """
     grants = access.grants()
+    is_proxy = False
     if named:
-        if not _is_proxy(access, address):
+        with suppress(ValueError):
+            client = ip_address(address)
+            # A socket that answers both families.
+            client = getattr(client, "ipv4_mapped", None) or client
+            is_proxy = any(client in network for network in access.proxies)
+        if not is_proxy:
             raise RefusedError(403, f"Only the reverse proxy may send {access.header}.")
         if len(named) > 1:
             raise RefusedError(403, f"{access.header} came {len(named)} times; the proxy must replace it.")
@@ -35,17 +42,6 @@ def teams_of_request(access: Access, address: str, named: Sequence[str], authori
     if name not in grants.readers:
         raise RefusedError(403, "You are not in the access policy; ask the owner of this dashboard.")
     return grants.teams_of(name)
-
-
-def _is_proxy(access: Access, address: str) -> bool:
-    try:
-        client = ip_address(address)
-    except ValueError:
-        return False
-    if isinstance(client, IPv6Address) and client.ipv4_mapped:
-        # A socket that answers both families.
-        client = client.ipv4_mapped
-    return any(client in network for network in access.proxies)
 
 
 def _of_token(grants: Grants, authorization: str) -> str:

@@ -16,11 +16,6 @@ class WithheldError(UsageError):
     """The requested page shows more than the teams of the reader."""
 
 
-def exact(request: Mapping[str, str], name: str) -> str:
-    """The name of a thing to look up, as it is: what things are called is not ours to judge."""
-    return request.get(name, "")
-
-
 def text(request: Mapping[str, str], name: str) -> str:
     """Words as typed, to search with: without what no search needs."""
     value = request.get(name, "").strip()
@@ -31,7 +26,7 @@ def text(request: Mapping[str, str], name: str) -> str:
 
 def choice(request: Mapping[str, str], name: str, known: Collection[str], otherwise: str = "") -> str:
     """One of the known values, or `otherwise` without one. UsageError for any other value."""
-    value = exact(request, name)
+    value = request.get(name, "")
     if not value:
         return otherwise
     if value not in known:

@@ -72,7 +72,7 @@ def runs_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
 
 def run_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
     """One run. NotFoundError for an unknown run."""
-    run_id = parameters.exact(request, "id")
+    run_id = request.get("id", "")
     context = volume.page("run", {"id": run_id})
     if not context["run"]:
         raise NotFoundError(f"There is no run {shown(run_id)} in this publication; choose one of the list of runs.")

@@ -29,6 +29,7 @@ from pipelines.models.revision import code_revision
 from pipelines.models.written import added
 from pipelines.query.marts import MARTS
 from pipelines.warehouse.lock import TABLES
+from pipelines.warehouse.part import month_of
 
 PUBLICATION = dg.AssetKey("publication")
 
@@ -62,12 +63,12 @@ def model_asset(model: Model, months: dg.PartitionsDefinition, owners: Owners) -
             "sql" if model.kind == "sql" else "csv" if model.kind == "reference" else "polars",
             "deltalake",
         },
-        partitions_def=months if model.grain == "month" else None,
-        backfill_policy=ONE_RUN if model.grain == "month" else None,
+        partitions_def=None if model.grain == "whole" else months,
+        backfill_policy=None if model.grain == "whole" else ONE_RUN,
         check_specs=list(check_specs(model, contract)),
         code_version=contract.digest,
         freshness_policy=FRESH if model.layer in SCHEMAS else None,
-        pool=None if model.grain == "month" else POOL,
+        pool=POOL if model.grain == "whole" else None,
     )
     def table(context: dg.AssetExecutionContext, ledger: dg.ResourceParam[Ledger]):
         yield from materialize(context, ledger, model)
@@ -139,10 +140,10 @@ def materialize(
         yield dg.MaterializeResult(metadata={"computed": "where it is read"})
         return
     built: list[Built] = []
-    parts = context.partition_keys if model.grain == "month" else [TABLES]
+    parts = [TABLES] if model.grain == "whole" else context.partition_keys
     with step(ledger, *parts) as planned:
         try:
-            months = months_of(context, planned) if model.grain == "month" else [None]
+            months = [] if model.grain == "whole" else months_of(context, planned)
             for made in ledger.builder.build_months(model.name, months):
                 built.append(made)
         except FailedChecks as failed:
@@ -171,7 +172,7 @@ def check_results(model: Model, built: Sequence[Built]) -> Iterator[dg.AssetChec
                             {
                                 "check": check.check,
                                 "title": check.title,
-                                "month": made.period,
+                                "month": made.period and month_of(made.period),
                                 "failing_row_count": check.unexpected_count,
                                 "failing_rows": check.sample,
                             }

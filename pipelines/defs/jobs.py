@@ -11,10 +11,11 @@ from pipelines.defs.steps import PATIENCE, POOL, Ledger, step
 from pipelines.models.build import FailedChecks
 from pipelines.models.catalog import load_catalog
 from pipelines.models.publish import plan
-from pipelines.models.refresh import refresh, refresh_months
+from pipelines.models.refresh import refresh, refresh_parts
 from pipelines.models.warehouse import Warehouse
 from pipelines.notify.news import News
 from pipelines.notify.send import send_news
+from pipelines.warehouse.part import part_of
 
 RUN_KEY = "dagster/run_key"
 # The months that a scheduled run looks at, for who reads the list of runs.
@@ -59,26 +60,35 @@ def refresh_job() -> None:
 
 
 @dg.op(retry_policy=PATIENCE, out=dg.Out(dg.Nothing))
-def refresh_month(context: dg.OpExecutionContext, ledger: dg.ResourceParam[Ledger]) -> None:
-    """What `trainledger build --month` does."""
-    month = context.partition_key
-    with step(ledger, month) as planned:
-        refresh_months(ledger.builder, planned, [month], ledger.waiting, lambda what, of: context.log.info(what))
+def refresh_part(context: dg.OpExecutionContext, ledger: dg.ResourceParam[Ledger]) -> None:
+    """What `trainledger build --month` does, also with `--source`."""
+    key = context.partition_key
+    part = part_of(**key.keys_by_dimension) if isinstance(key, dg.MultiPartitionKey) else key
+    with step(ledger, part) as planned:
+        refresh_parts(ledger.builder, planned, [part], ledger.waiting, lambda what, of: context.log.info(what))
 
 
-def month_job(months: dg.PartitionsDefinition) -> dg.JobDefinition:
-    """The job of one month: several run at the same time, in no pool, as `max_concurrent_runs` allows."""
+def part_jobs(months: dg.PartitionsDefinition, sources: dg.PartitionsDefinition) -> list[dg.JobDefinition]:
+    """The jobs of one month, and of one source's month: several run at a time, as `max_concurrent_runs` allows."""
 
     @dg.job(
-        name="month",
         partitions_def=months,
         executor_def=dg.in_process_executor,
         description="Build the tables of one billing month, next to runs of other months; `refresh` then publishes.",
     )
     def month() -> None:
-        refresh_month()
+        refresh_part()
 
-    return month
+    @dg.job(
+        partitions_def=dg.MultiPartitionsDefinition({"month": months, "source": sources}),
+        executor_def=dg.in_process_executor,
+        description="Build the tables that are made from what one billing source delivers of a month, next to runs of "
+        "other months and sources; `refresh` makes the rest and publishes.",
+    )
+    def source_month() -> None:
+        refresh_part()
+
+    return [month, source_month]
 
 
 def refresh_schedule(settings: Settings | None) -> dg.ScheduleDefinition:

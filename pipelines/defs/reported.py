@@ -1,6 +1,7 @@
 """A publication as Dagster's events: the graph shows what `trainledger build` and the main job made."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import dagster as dg
 
@@ -10,6 +11,7 @@ from pipelines.models.built import BuildRecords, Built
 from pipelines.models.catalog import BILLS, WRITTEN_RAW, Model, load_catalog
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Lake
+from pipelines.warehouse.part import month_of
 from pipelines.warehouse.publication import Publication
 
 Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
@@ -38,9 +40,9 @@ def publication_events(warehouse: Warehouse, published: Publication, number: int
             yield dg.AssetMaterialization(asset_key(model.name), metadata={"computed": "where it is read"})
         elif model.key in published.tables:
             built = list(_built(model, lake, records, known))
-            for made in built:
+            for month, of_month in groupby(built, lambda made: made.period and month_of(made.period)):
                 yield dg.AssetMaterialization(
-                    asset_key(model.name), partition=made.period, metadata=built_metadata([made])
+                    asset_key(model.name), partition=month, metadata=built_metadata(list(of_month))
                 )
             yield from check_events(model, built)
     yield dg.AssetMaterialization(PUBLICATION, metadata={"publication": published.number})
@@ -67,7 +69,7 @@ def _new_deliveries(published: Publication, known: Publication | None) -> Iterat
 def _built(model: Model, lake: Lake, records: BuildRecords, known: Publication | None) -> Iterator[Built]:
     """What a whole table came to, or each month of it that is new; one without its record is left out."""
     seen = {*known.tables.get(model.key, {"files": []})["files"]} if known else set()
-    for period in lake.periods(model.key) if model.grain == "month" else [None]:
+    for period in [None] if model.grain == "whole" else lake.periods(model.key):
         fingerprint = lake.fingerprint(model.key, period)
         is_new = period is None or not any(name.startswith(f"{fingerprint}-") for name in seen)
         if fingerprint and is_new and (made := records.find(model.key, period, fingerprint)):

@@ -12,7 +12,7 @@ from pipelines.config.settings import Settings, load_settings
 from pipelines.models.build import Builder
 from pipelines.models.catalog import INPUT_TABLES, load_catalog
 from pipelines.models.publish import Plan, plan
-from pipelines.models.refresh import undelivered
+from pipelines.models.refresh import refuse_undelivered
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lock import Waiting
 
@@ -81,7 +81,7 @@ def months_of(context: dg.AssetExecutionContext, planned: Plan) -> list[str]:
     """The delivered months among those a run asks for; UsageError when there is none."""
     months = [month for month in context.partition_keys if month in planned.months]
     if not months:
-        raise undelivered(planned, context.partition_keys)
+        refuse_undelivered(planned, context.partition_keys)
     return months
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -38,37 +37,27 @@ def recorded_inputs(warehouse: Warehouse, publication: Publication) -> dict[str,
     return {
         "billing": [_fields(source) for source in warehouse.settings.billing],
         "deliveries": [_delivery(warehouse, publication, named) for named in publication.inputs["deliveries"]],
-        "reservations": [
-            _inventory(source, publication.inputs["reservations"])
-            for source in warehouse.settings.reservations
-            if source.name in publication.inputs["reservations"]
-        ],
-        "invoices": [
-            {**_inventory(source, publication.inputs["invoices"]), "files": _invoice_files(source, publication)}
-            for source in warehouse.settings.invoices
-            if source.name in publication.inputs.get("invoices", ())
-        ],
+        "reservations": [*_inventory(warehouse.settings.reservations, publication.inputs["reservations"])],
+        "invoices": [*_inventory(warehouse.settings.invoices, publication.inputs.get("invoices", {}))],
     }
 
 
-def _inventory(source: ReservationSource, states: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "name": source.name,
-        "kind": source.kind,
-        "uri": redacted(source.location),
-        "state": states[source.name],
-    }
+def _inventory(sources: Sequence[ReservationSource], states: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Each source that was read. Of invoices with its files; None where AWS was queried, or one has changed since."""
+    for source in sources:
+        if state := states.get(source.name):
+            row = {"name": source.name, "kind": source.kind, "uri": redacted(source.location), "state": state}
+            if isinstance(source, InvoiceSource):
+                is_same = source.kind != "aws" and INVOICES.fingerprint(source) == state
+                row["files"] = [*_invoice_files(source)] if is_same else None
+            yield row
 
 
-def _invoice_files(source: InvoiceSource, publication: Publication) -> list[dict[str, Any]] | None:
-    """Each file of a source of invoices; None where AWS was queried, or a file has changed since it was read."""
-    if source.kind == "aws" or INVOICES.fingerprint(source) != publication.inputs["invoices"][source.name]:
-        return None
+def _invoice_files(source: InvoiceSource) -> Iterator[dict[str, Any]]:
     store, files, _ = INVOICES.files(source)
-    return [
-        {"uri": redacted(store.uri(item.key)), "bytes": item.size, "sha256": digest_of(BytesIO(store.read(item.key)))}
-        for item in files
-    ]
+    for item in files:
+        seal = hashlib.sha256(store.read(item.key)).hexdigest()
+        yield {"uri": redacted(store.uri(item.key)), "bytes": item.size, "sha256": seal}
 
 
 def bundled(warehouse: Warehouse, publication: Publication) -> dict[str, Path]:
@@ -105,7 +94,7 @@ def kept(warehouse: Warehouse, publication: Publication, named: Mapping[str, Any
 
 def refuse_changed(deliveries: Sequence[Mapping[str, Any]], sources: Sequence[BillingSource]) -> None:
     """SourceError naming the first recorded file that is gone from its source, or is not what was read."""
-    stores = {source.name: _store(source) for source in sources}
+    stores = {source.name: open_store(source.location, **source.reach) for source in sources}
     wrong = []
     for delivery in deliveries:
         name, store = delivery["source"], stores.get(delivery["source"])
@@ -130,7 +119,7 @@ def _fields(source: BillingSource | RunSource) -> dict[str, Any]:
 def _delivery(warehouse: Warehouse, publication: Publication, named: Mapping[str, Any]) -> dict[str, Any]:
     raw = kept(warehouse, publication, named)
     source = next((source for source in warehouse.settings.billing if source.name == named["source"]), None)
-    store = _store(source) if source else None
+    store = open_store(source.location, **source.reach) if source else None
     where: Callable[[str], str | None] = (lambda key: redacted(store.uri(key))) if store else (lambda key: None)
     files = [_file(raw, at, where, store) for at in range(len(raw.files))] if raw else None
     return {**named, "manifest_uri": where(named["manifest"]), "files": files}
@@ -174,10 +163,6 @@ def _unlike(file: Mapping[str, Any], store: Store) -> list[str]:
         return [f"{where} was gone or changed already when the pack was written"]
     with store.open(file["key"]) as stream:
         return [] if digest_of(stream) == file["sha256"] else [f"{where} is not what the publication was made from"]
-
-
-def _store(source: BillingSource) -> Store:
-    return open_store(source.location, **source.reach)
 
 
 def recorded_sources(inputs: Mapping[str, Any], settings: Settings | None) -> tuple[BillingSource, ...]:

@@ -59,8 +59,8 @@ def _command(
     """The command of a kind of question: the word it is about, its options, and those of all that show lines."""
 
     @app.command(kind, help=summary)
-    def command(config: Config = None, lines: Lines = 20, as_json: Json = False, as_csv: Csv = False, **asked: str):
-        _explain(config, kind, asked.pop(word or kind), asked, lines, as_json, as_csv)
+    def command(config: Config = None, lines: Lines = 20, as_json: Json = False, as_csv: Csv = False, **requested: str):
+        _explain(config, kind, requested.pop(word or kind), requested, lines, as_json, as_csv)
 
     argument = Annotated[str, typer.Argument(metavar=word or kind, help=about or None)]
     own = [Parameter(word or kind, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=argument)]

@@ -153,13 +153,16 @@ def _expression(name: str, expression: Expression) -> Named:
     )
 
 
+_KEPT = {"source": "a month of each source at a time", "month": "a month at a time", "whole": "as a whole"}
+
+
 def _table(model: Model) -> Named:
     contract, catalog = load_contract(model.key), load_catalog()
     facts = {
         "key": ", ".join(contract.key),
         "made from": ", ".join(model.inputs),
         "read by": ", ".join(other.key for other in catalog.ordered if model.name in other.inputs),
-        "kept": "a month at a time" if model.grain == "month" else "as a whole",
+        "kept": _KEPT[model.grain],
         "checks": "; ".join(f"{check.title} ({check.severity})" for check in contract.checks),
     }
     if not model.stored:

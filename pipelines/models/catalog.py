@@ -30,24 +30,17 @@ from pipelines.models.session import CREATED
 if TYPE_CHECKING:
     import polars as pl
 
-Grain = Literal["month", "whole"]
+Grain = Literal["source", "month", "whole"]
 
 # Delivered bills are read in place; the tracker tables are written by their source.
 BILLS = tuple(listed.table for listed in LISTS)
 TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evaluation")
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
-# Servers and their traffic, likewise.
+# Servers and their traffic, registrations of comparisons, and what AWS or files report besides the bill, likewise.
 SERVING_TABLES = ("serving_server", "serving_traffic")
-# Reserved capacity, written by its source as well.
-RESERVATIONS = "aws_capacity_reservation"
-# Registrations of comparisons, likewise.
 PROOF_TABLES = ("proof_registration", "proof_run")
-# Savings Plans and reservations from sources other than the bill.
-COMMITMENTS = "aws_commitment"
-# Invoices, likewise.
-INVOICES = "aws_invoice"
-# Capacity on offer, likewise.
-OFFERS = "aws_capacity_offer"
+RESERVATIONS, COMMITMENTS = "aws_capacity_reservation", "aws_commitment"
+INVOICES, OFFERS = "aws_invoice", "aws_capacity_offer"
 # Tables of the last publication by the table they come from; empty before the first.
 PUBLISHED = {
     "published_baseline": "detail/detail_baseline",
@@ -71,14 +64,16 @@ SCHEMAS = {"marts": "mart", "detail": "detail"}
 
 # Prefixes of the modules of pipelines/transforms that make a table.
 _TABLES = {"fct_": "core", "dim_": "core", "detail_": "detail", "mart_": "marts"}
-_HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>\w+)\s*$", re.MULTILINE)
+_GRAINS: dict[str, Grain] = {"": "whole", "billing_period": "month", "billing_period, source_name": "source"}
+_HEADER = re.compile(r"^--\s*(?P<key>stored|partition):\s*(?P<value>[\w, ]+?)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Model:
     """One table and how it is made.
 
-    `grain` is "month" when the table is replaced one billing month at a time, else "whole".
+    `grain` is "month" when the table is replaced one billing month at a time, "source" when it is so for each billing
+    source apart, else "whole".
     `stored` is False for a view that is computed where it is read.
     `code` is the digest of a transform and of every module of ours that it reaches; empty for other kinds.
     """
@@ -199,7 +194,12 @@ def load_catalog() -> Catalog:
         Model(layer, Path(path).stem, "sql", resources.SQL / path, text, tuple(inputs), grain, stored)
         for layer, path, text, inputs, grain, stored in parsed["sql"]
     ]
-    models += [_transform(name, inputs, code[name]) for name, inputs in parsed["transforms"]]
+    # A transform module has its inputs as INPUTS and makes its table by `build(**inputs)`.
+    for name, inputs in parsed["transforms"]:
+        path = Path(pipelines.transforms.__path__[0]) / f"{name}.py"
+        layer = next(layer for prefix, layer in _TABLES.items() if name.startswith(prefix))
+        text = path.read_text(encoding="utf-8")
+        models.append(Model(layer, name, "transform", path, text, tuple(inputs), "whole", code=code[name]))
     return Catalog(models)
 
 
@@ -215,12 +215,5 @@ def _parsed(path: Path) -> tuple[str, Sequence[str], Grain, bool]:
     text = path.read_text(encoding="utf-8")
     header = {found["key"]: found["value"] for found in _HEADER.finditer(text)}
     sql = expand_calls(text, path)
-    grain: Grain = "month" if header.get("partition") == "billing_period" else "whole"
+    grain = _GRAINS[header.get("partition", "")]
     return sql, tables_in(sql), grain, header.get("stored") != "no"
-
-
-def _transform(name: str, inputs: Sequence[str], code: str) -> Model:
-    """A transform module has its inputs as INPUTS and makes its table by `build(**inputs)`."""
-    path = Path(pipelines.transforms.__path__[0]) / f"{name}.py"
-    layer = next(layer for prefix, layer in _TABLES.items() if name.startswith(prefix))
-    return Model(layer, name, "transform", path, path.read_text(encoding="utf-8"), tuple(inputs), "whole", code=code)

@@ -62,28 +62,30 @@ def build_marts(settings: Settings, console: Console, *, list_warnings: bool = T
         return _build_marts(warehouse, console, list_warnings=list_warnings)
 
 
-def build_months(settings: Settings, console: Console, months: Sequence[str]) -> None:
-    """Bring the tables of these months up to date, next to builds of other months; publish nothing.
+def build_parts(settings: Settings, console: Console, months: Sequence[str], sources: Sequence[str] = ()) -> None:
+    """Bring the tables of these months up to date, or those made from what `sources` deliver of them, next to builds of
+    other months and sources; publish nothing.
 
     BuildBusy where another build has one of them. Raises the first failure of a step, as `build_marts`.
     """
     from pipelines.models.build import Builder
     from pipelines.models.publish import plan
     from pipelines.models.records import RECORDS
-    from pipelines.models.refresh import refresh_months, undelivered
+    from pipelines.models.refresh import refresh_parts, refuse_undelivered
     from pipelines.models.warehouse import Warehouse
+    from pipelines.warehouse.part import part_of, shown_part
 
-    builder, months = Builder(Warehouse(settings)), sorted({*months})
+    builder = Builder(Warehouse(settings))
+    parts = sorted({part_of(month, source) for month in months for source in sources or [None]})
     with builder.warehouse.disk_errors():
         planned = plan(builder.warehouse)
-        if missing := [month for month in months if month not in planned.months]:
-            raise undelivered(planned, missing)
-        with builder.lake.lock(*months):
-            builder.warehouse.sweep(months)
-            total = sum(len(steps) for _, steps in builder.phases(months)) + len(RECORDS) + 1
+        refuse_undelivered(planned, parts)
+        with builder.lake.lock(*parts):
+            builder.warehouse.sweep(parts)
+            total = sum(len(steps) for _, steps in builder.phases(parts)) + len(RECORDS) + 1
             with console.steps(total) as progress:
-                refresh_months(builder, planned, months, console.note, progress.step)
-    console.say(f"{' and '.join(months)} built; `trainledger build` publishes.")
+                refresh_parts(builder, planned, parts, console.note, progress.step)
+    console.say(f"{' and '.join(map(shown_part, parts))} built; `trainledger build` publishes.")
 
 
 def _build_marts(warehouse: Warehouse, console: Console, *, list_warnings: bool) -> bool:

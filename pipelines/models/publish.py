@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pipelines.base.errors import shown
 from pipelines.ingest.runs.event_log import ASIDE
@@ -15,6 +15,7 @@ from pipelines.models.records import RECORDS
 from pipelines.models.revision import code_revision
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
+from pipelines.warehouse.part import month_of, part_of
 from pipelines.warehouse.retention import Pruned
 
 # Most builds find nothing new and end with their plan, which needs no builder.
@@ -46,6 +47,12 @@ class Plan:
     def is_current(self) -> bool:
         """Whether there is nothing to do: it was, and its files are complete."""
         return self.is_known and not self.damaged
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What each source delivers of each month."""
+        deliveries = cast(list[dict[str, str]], self.inputs["deliveries"])
+        return tuple(part_of(each["billing_period"], each["source"]) for each in deliveries)
 
     @property
     def requested_months(self) -> tuple[str, ...]:
@@ -116,12 +123,12 @@ def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | N
 
 
 def drop_undelivered(builder: Builder, planned: Plan) -> None:
-    """Take a month out of the tables that no configured source has delivered; their earlier versions keep it."""
+    """Take out of the tables what no configured source has delivered; their earlier versions keep it."""
     for model in builder.catalog.ordered:
-        if model.stored and model.grain == "month":
-            for month in sorted(set(builder.lake.periods(model.key)) - set(planned.months)):
-                with builder.lake.lock(month):
-                    builder.lake.drop(model.key, month)
+        if model.stored and model.grain != "whole":
+            for part in sorted({*builder.lake.periods(model.key)} - {*builder.parts(model, planned.months)}):
+                with builder.lake.lock(month_of(part)):
+                    builder.lake.drop(model.key, part)
 
 
 def publish(builder: Builder, planned: Plan) -> Publication:

@@ -1,8 +1,8 @@
 """Runs a build: everything the sources deliver, then every table, inputs first, then the publication.
 
-A month job makes the tables of its month alone, next to jobs of other months; a build then publishes them. Accounts
-delivered twice and months that lost all their lines are refused before any table is built. The command line,
-Dagster and the tests take their steps from here.
+A job of a month, or of one source's month, makes the tables of that alone, next to other jobs; a build then publishes
+them. Accounts delivered twice and months that lost all their lines are refused before any table is built. The command
+line, Dagster and the tests take their steps from here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import Builder
 from pipelines.models.publish import Plan, drop_undelivered, publish
 from pipelines.models.records import RECORDS
-from pipelines.warehouse.lock import TABLES, Waiting
+from pipelines.warehouse.lock import TABLES, Waiting, shared
+from pipelines.warehouse.part import is_within, month_of, shown_part, source_of
 from pipelines.warehouse.publication import Publication
 
 _HAD = """
@@ -58,30 +59,40 @@ def refresh(
     return published
 
 
-def refresh_months(
-    builder: Builder, planned: Plan, months: Sequence[str], waiting: Waiting, report: Report = lambda what, month: None
+def refresh_parts(
+    builder: Builder, planned: Plan, parts: Sequence[str], waiting: Waiting, report: Report = lambda what, month: None
 ) -> None:
     """Bring the tables of these months up to date and publish nothing; the caller holds the months.
 
-    Builds of other months may run at the same time: each waits for the others only to make the tables that are not kept
-    by month. Raises the first failure of a step, UsageError for a month that no source delivers.
+    Of parts that are of one source, these are the tables kept by source, made from what that source delivers. Builds of
+    other parts may run at the same time: each waits for the others only to make the tables that they share. Raises the
+    first failure of a step, UsageError for what no source delivers.
     """
-    if missing := [month for month in months if month not in planned.months]:
-        raise undelivered(planned, missing)
-    read_bill(builder, planned, months)
+    refuse_undelivered(planned, parts)
+    read_bill(builder, planned, parts)
     report("bill", "")
     with builder.lake.lock(TABLES, waiting=waiting):
         read_records(builder, report)
-    for is_by_month, steps in builder.phases(months):
-        with nullcontext() if is_by_month else builder.lake.lock(TABLES, waiting=waiting):
+    of_month = [shared(month_of(part)) for part in parts if source_of(part)]
+    for grain, steps in builder.phases(parts):
+        held = {"whole": [TABLES], "month": of_month, "source": []}[grain]
+        with builder.lake.lock(*held, waiting=waiting) if held else nullcontext():
             for built in builder.build_steps(steps):
                 report(built.table, built.period or "")
 
 
-def undelivered(planned: Plan, months: Sequence[str]) -> UsageError:
-    """The error to raise for requested months that no source delivers."""
+def refuse_undelivered(planned: Plan, parts: Sequence[str]) -> None:
+    """UsageError for requested parts that no source delivers."""
+    if not (missing := [part for part in parts if part not in {*planned.months, *planned.parts}]):
+        return
+    month = month_of(missing[0])
+    if month in planned.months:
+        sources = ", ".join(sorted(str(source_of(part)) for part in planned.parts if is_within(part, month)))
+        raise UsageError(
+            f"No billing source delivers {shown_part(missing[0])}; choose a source of the month ({sources})."
+        )
     known = ", ".join(planned.months) or "none"
-    return UsageError(f"No billing source delivers {', '.join(months)}; choose a delivered month ({known}).")
+    raise UsageError(f"No billing source delivers {', '.join(missing)}; choose a delivered month ({known}).")
 
 
 def read_records(builder: Builder, report: Report = lambda what, month: None) -> None:
@@ -91,12 +102,15 @@ def read_records(builder: Builder, report: Report = lambda what, month: None) ->
         report(what, "")
 
 
-def read_bill(builder: Builder, planned: Plan, months: Sequence[str]) -> list[RawDelivery]:
-    """Bring the deliveries of these months into the raw store; SourceError for a month
-    of an account that two sources deliver, or one that lost all its lines."""
-    read = [raw for month in months for raw in builder.warehouse.bill.ingest(month)]
-    refuse_conflicts(builder, planned, months)
-    refuse_emptied(builder, planned, months)
+def read_bill(builder: Builder, planned: Plan, parts: Sequence[str]) -> list[RawDelivery]:
+    """Bring the deliveries of these parts into the raw store; SourceError for a month
+    of an account that two sources deliver, or one that lost all its lines.
+
+    What one source delivers of a month is compared with the others by the build that publishes.
+    """
+    read = [raw for part in parts for raw in builder.warehouse.bill.ingest(part)]
+    refuse_conflicts(builder, planned, parts)
+    refuse_emptied(builder, planned, parts)
     return read
 
 
@@ -148,15 +162,15 @@ def _fix(builder: Builder, month: str, one: str, other: str) -> str:
     )
 
 
-def refuse_emptied(builder: Builder, planned: Plan, months: Sequence[str]) -> None:
-    """SourceError for the first of these months that was published with lines and is delivered without any.
+def refuse_emptied(builder: Builder, planned: Plan, parts: Sequence[str]) -> None:
+    """SourceError for the first of these parts that was published with lines and is delivered without any.
 
     Every delivery is the month to date, so a month loses no lines; `empty_months` of a source names exceptions.
     """
     sources = {source.name: source for source in builder.warehouse.settings.billing}
-    for month in sorted({*months} & {*planned.requested_months} if planned.publication else ()):
-        for raw in builder.warehouse.bill.ingest(month):
-            if not raw.line_count and month not in sources[raw.delivery.source].empty_months:
+    for part in sorted({*parts} if planned.publication else ()):
+        for raw in builder.warehouse.bill.ingest(part) if month_of(part) in planned.requested_months else ():
+            if not raw.line_count and month_of(part) not in sources[raw.delivery.source].empty_months:
                 _refuse_emptied(builder, raw, f"{sources[raw.delivery.source].location}/{raw.delivery.manifest_key}")
 
 

@@ -21,7 +21,8 @@ DELIVERIES = "aws_delivery"
 class _Table(NamedTuple):
     """The columns of a table as `name type`, and its rows: tuples, or entries of the configuration.
 
-    A column of an entry is its key of the same name, or the key in `name type = key`; several words are one text.
+    A column of an entry is its key of the same name, or the key in `name type = key`; several words are one text. An
+    entry may come with columns that are other values, as (entry, values by name).
     """
 
     columns: str
@@ -109,23 +110,19 @@ CONFIGURED = {
     ),
     "declared_workload": _Table(
         "workload_id varchar, purpose varchar, architecture varchar, custom_cuda varchar, neuron_supported varchar, "
-        "architecture_changed_date date, team_is_cuda_native varchar, runs_in_horizon bigint, region_id varchar, "
-        "need_within_days bigint, delay_usd_per_day usd",
+        "architecture_changed_date date = architecture_changed_on, team_is_cuda_native varchar, "
+        "runs_in_horizon bigint, region_id varchar, need_within_days bigint, delay_usd_per_day usd",
         lambda settings: (
-            (one.workload_id, one.purpose, one.architecture, one.custom_cuda,
-             None if one.neuron_supported == "unknown" else one.neuron_supported, one.architecture_changed_on,
-             {True: "yes", False: "no", None: None}[one.team_is_cuda_native], one.runs_in_horizon, one.region_id,
-             one.need_within_days, one.delay_usd_per_day)
+            (one, {"neuron_supported": None if one.neuron_supported == "unknown" else one.neuron_supported,
+                   "team_is_cuda_native": {True: "yes", False: "no", None: None}[one.team_is_cuda_native]})
             for one in settings.decisions.workloads
         ),
     ),
     "declared_offer": _Table(
         "instance_type varchar, accelerator_family varchar, region_id varchar, purchase_option varchar, "
-        "lead_days bigint, reported_date date, price_per_hour_usd usd, block_hours bigint",
+        "lead_days bigint, reported_date date = reported_on, price_per_hour_usd usd, block_hours bigint",
         lambda settings: (
-            (one.instance_type, settings.accelerator_families.get(one.instance_type.removeprefix("ml.")),
-             one.region_id, one.purchase_option, one.lead_days, one.reported_on, one.price_per_hour_usd,
-             one.block_hours)
+            (one, {"accelerator_family": settings.accelerator_families.get(one.instance_type.removeprefix("ml."))})
             for one in settings.decisions.offers
         ),
     ),
@@ -133,14 +130,11 @@ CONFIGURED = {
         "serving_no bigint, model varchar, candidate_model varchar, is_capacity boolean, instance_type varchar, "
         "accelerator_family varchar, region_id varchar, usd_per_hour usd, tokens_per_second double, "
         "output_ratio double, input_usd usd, cache_read_usd usd, cache_write_usd usd, output_usd usd, source varchar, "
-        "is_same_quality boolean, meets_latency boolean, port_cost_usd usd, upkeep_usd_per_month usd, "
+        "is_same_quality boolean = same_quality, meets_latency boolean, port_cost_usd usd, upkeep_usd_per_month usd, "
         "horizon_months bigint",
         lambda settings: (
-            (number, one.model, one.candidate_model or one.model, one.is_capacity, one.instance_type,
-             settings.accelerator_families.get((one.instance_type or "").removeprefix("ml.")), one.region_id,
-             one.usd_per_hour, one.tokens_per_second, one.output_ratio, one.input_usd, one.cache_read_usd,
-             one.cache_write_usd, one.output_usd, one.source, one.same_quality, one.meets_latency, one.port_cost_usd,
-             one.upkeep_usd_per_month, one.horizon_months)
+            (one, {"serving_no": number, "candidate_model": one.candidate_model or one.model, "accelerator_family":
+                   settings.accelerator_families.get((one.instance_type or "").removeprefix("ml."))})
             for number, one in enumerate(settings.decisions.serving, start=1)
         ),
     ),
@@ -223,7 +217,10 @@ def _select(columns: str, rows: Iterable[Any]) -> str:
     kinds = ["decimal(20, 10)" if kind == "usd" else kind for _, kind, _ in typed]
 
     def one(row: Any) -> str:
-        values = row if isinstance(row, tuple | list) else [attrgetter(key)(row) for _, _, key in typed]
+        if isinstance(row, tuple) and isinstance(row[-1], dict):
+            values = [row[1][name] if name in row[1] else attrgetter(key)(row[0]) for name, _, key in typed]
+        else:
+            values = row if isinstance(row, tuple | list) else [attrgetter(key)(row) for _, _, key in typed]
         texts = (" ".join(value) if isinstance(value, tuple) else value for value in values)
         literals = ("null" if text is None else quoted(str(text)) for text in texts)
         return f"select {', '.join(f'cast({v} as {kind})' for v, kind in zip(literals, kinds, strict=True))}"

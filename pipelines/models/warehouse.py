@@ -23,6 +23,7 @@ from pipelines.base.paths import below
 from pipelines.engine import open_engine
 from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.lock import TABLES
+from pipelines.warehouse.part import file_name
 from pipelines.warehouse.pseudonyms import Pseudonyms
 from pipelines.warehouse.publication import Publication, moment_of
 from pipelines.warehouse.storage import Object, Store
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 # Disk space of a build: tables, their copy for BI twice, and bill lines in several tables; measured on bills of 9 lines
 # to 36 months, which took 60 to 80% of it. Runs and spilled rows come on top.
 _FIXED_BYTES, _PER_BILL_BYTE = 32 << 20, 6
-# In the names of unfinished files of a table that is not kept by month.
-_WHOLE = "whole"
 # Folders whose files hold ids as delivered, also where [privacy] has pseudonyms published.
 PRIVATE = ("raw", "staging", "cache", *(f"tables/{layer}" for layer in ("raw", "staging", "core", "private")))
 
@@ -91,9 +90,9 @@ class Warehouse:
     @property
     def _raw_place(self) -> dict[str, Any]:
         """Arguments of `RawBill`: the bucket of the raw store, and what opens a cluster's engine; each may be None."""
-        is_remote = is_s3(self.settings.warehouse.location)
-        cluster = partial(open_engine, self.settings.warehouse) if self.is_on_store else None
-        return {"store": self.store if is_remote else None, "cluster": cluster}
+        options = self.settings.warehouse
+        cluster = partial(open_engine, options) if options.engine == "spark" else None
+        return {"store": self.store if is_s3(options.location) else None, "cluster": cluster}
 
     @cached_property
     def pseudonyms(self) -> Pseudonyms:
@@ -150,7 +149,7 @@ class Warehouse:
 
     def staged(self, key: str, period: str | None) -> Path:
         """The path of a table's new file until its checks have passed."""
-        path = below(self.staging, f"{key}.{period or _WHOLE}.parquet")
+        path = below(self.staging, f"{file_name(period or TABLES)}/{key}.parquet")
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -178,13 +177,13 @@ class Warehouse:
 
         With pseudonyms, what holds ids as delivered is then closed to other users of the machine.
         """
-        marks = [f".{_WHOLE if part == TABLES else part}." for part in parts]
-        if not marks:
-            shutil.rmtree(self.staging, ignore_errors=True)
-        for path in [path for mark in marks for path in self.staging.rglob(f"*{mark}*")]:
-            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+        names = {file_name(part) for part in parts}
+        for folder in [*self.staging.glob("*")] if names else [self.staging]:
+            if not names or not names.isdisjoint((folder.name, folder.name.partition("!")[0])):
+                shutil.rmtree(folder, ignore_errors=True)
         for item in self.store.list("staging/") if self.is_on_store else ():
-            if not marks or any(mark in item.key for mark in marks):
+            name = item.key.split("/")[1]
+            if not names or not names.isdisjoint((name, name.partition("!")[0])):
                 self.store.delete(item.key)
         for name in PRIVATE if self.pseudonyms else ():
             folder = self.work / name
@@ -195,7 +194,7 @@ class Warehouse:
 
 
 def _staged_key(key: str, period: str | None) -> str:
-    return f"staging/{key}.{period or _WHOLE}.parquet"
+    return f"staging/{file_name(period or TABLES)}/{key}.parquet"
 
 
 def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:

@@ -13,6 +13,7 @@ from typing import Any
 from pipelines.base.console import counted
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import Contract, load_contract
+from pipelines.warehouse.part import month_of
 
 # A name in a row may be of any length; a difference by charge type is some words.
 LONGEST = 240
@@ -136,7 +137,8 @@ def sentences(check: Mapping[str, Any], owners: Mapping[str, str] | None = None)
 def _where(check: Mapping[str, Any]) -> str:
     """The table of a check and its months."""
     periods = check["periods"] if "periods" in check else filter(None, [check["period"]])
-    return " ".join([check["table"].rpartition("/")[2], ", ".join(periods)]).rstrip()
+    months = dict.fromkeys(map(month_of, periods))
+    return " ".join([check["table"].rpartition("/")[2], ", ".join(months)]).rstrip()
 
 
 def _contract(table: str) -> Contract | None:

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from pipelines.base.console import Console
+from pipelines.base.errors import UsageError
 from pipelines.config.options import Config, settings_of
-from pipelines.models.command import build_marts, build_months
+from pipelines.models.command import build_marts, build_parts
 
 
 def build(
@@ -29,14 +30,24 @@ def build(
             "Builds of other months may run at the same time; `build` then publishes them.",
         ),
     ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--source",
+            help="With --month: build only the tables that are made from the lines of this [[billing]] source. "
+            "Builds of other sources of the month may run at the same time.",
+        ),
+    ] = None,
 ) -> None:
     """Read what changed, update every table, check it and publish."""
     settings = settings_of(config)
     if as_of is not None:
         settings = settings.model_copy(update={"policy": settings.policy.cut_at(as_of)})
     console = Console()
+    if source and not month:
+        raise UsageError("--source builds a source's part of a month; name the month with --month.")
     if month:
-        return build_months(settings, console, month)
+        return build_parts(settings, console, month, source or ())
     if build_marts(settings, console):
         # What shows the figures is imported after the build that makes them.
         from pipelines.models.marts import open_marts

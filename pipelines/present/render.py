@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import jinja2
 import polars as pl
 import yaml
+from jinja2.bccache import Bucket
 
 from pipelines.base import resources
 from pipelines.base.console import Console
@@ -42,6 +44,23 @@ TEMPLATE = "report.html.j2"
 _MONTH = "{month}"
 # What XML has no way to write, each as a space.
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF), " ")
+
+
+class _Compiled(jinja2.BytecodeCache):
+    """Templates as compiled, for all pages that one process makes; a template whose text changed is compiled again."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], CodeType] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._kept.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if bucket.code is not None:
+            self._kept[bucket.key, bucket.checksum] = bucket.code
+
+
+_COMPILED = _Compiled()
 
 
 @dataclass(frozen=True)
@@ -80,8 +99,8 @@ def facts_of(published: Publication, month: str | None = None) -> ReportFacts:
     )
 
 
-def render_report(report: str, query: Query, facts: ReportFacts) -> str:
-    """The HTML text of `dashboards/<report>/`, the same for the same marts and facts.
+def render_report(report: str, query: Query, facts: ReportFacts, *, is_drawn: bool = True) -> str:
+    """The HTML text of `dashboards/<report>/`, the same for the same marts and facts; without charts unless `is_drawn`.
 
     `query` runs a SELECT over the marts by their bare names; a part of the page whose mart is missing
     shows that. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
@@ -90,7 +109,8 @@ def render_report(report: str, query: Query, facts: ReportFacts) -> str:
     plan = _plan(report)
     queries = {name: sql.replace(_MONTH, f"date '{facts.month}'") for name, sql in queries_of(plan["queries"]).items()}
     rows, missing = answers(_plan_file(report), queries, query)
-    template = templates(report).get_template(TEMPLATE)
+    undrawn = {} if is_drawn else dict.fromkeys(CHARTS, lambda *values, **named: "")
+    template = templates(report, **undrawn).get_template(TEMPLATE)
     page = template.render(
         title=plan["title"],
         facts=facts,
@@ -145,6 +165,7 @@ def templates(report: str, **functions: Callable[..., Any]) -> jinja2.Environmen
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_COMPILED,
     )
     environment.filters.update(formats())
     environment.globals |= {
@@ -179,13 +200,21 @@ def answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[
     return rows, sorted(mart for mart, is_known in known.items() if not is_known)
 
 
-def report_page(engine: Engine, published: Publication, kind: str = "training_cost", month: str | None = None) -> str:
+def report_page(
+    engine: Engine,
+    published: Publication,
+    kind: str = "training_cost",
+    month: str | None = None,
+    *,
+    is_drawn: bool = True,
+) -> str:
     """The HTML of the report `kind`, about `month` (YYYY-MM) where it is a monthly one, else the newest delivered.
 
+    It has no charts unless `is_drawn`.
     UsageError for an unknown kind or month, and where marts of another revision do not fill the report.
     """
     try:
-        return render_report(kind, engine.query, facts_of(published, month))
+        return render_report(kind, engine.query, facts_of(published, month), is_drawn=is_drawn)
     except EngineError as error:
         if published.code_revision == code_revision():
             raise

@@ -88,7 +88,8 @@ def write_report(
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
     with open_marts(warehouse, published) as engine:
-        page = report_page(engine, published, kind, month)
+        # A terminal shows no charts.
+        page = report_page(engine, published, kind, month, is_drawn=bool(out or pdf))
     if out:
         put(page.encode(), out, published, console, "--out")
     if terminal:

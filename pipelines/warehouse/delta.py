@@ -13,13 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipelines.base.errors import CheckError, SourceError, UnreachableError
+from pipelines.warehouse.part import month_of, part_of, source_of
 from pipelines.warehouse.storage import Store
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 T = TypeVar("T")
-PERIOD = "billing_period"
+PERIOD, SOURCE = "billing_period", "source_name"
 # What is left of an S3 fault when the table library has tried for two seconds; it repeats no answer that breaks off.
 _UNREACHABLE = re.compile(
     r"max_retries|retry_timeout|error sending request|response body|timed out|Server returned error"
@@ -39,7 +40,7 @@ _FOREVER = {
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a table and the month it holds (None in a table without months); `size` in bytes."""
+    """A file of a table and the part of it that it holds (None in a table without parts); `size` in bytes."""
 
     name: str
     period: str | None
@@ -69,11 +70,12 @@ class DeltaTables:
     def replace(
         self, table: str, files: list[DataFile], schema: Any, periods: Collection[str] | None
     ) -> tuple[int, list[DataFile]]:
-        """Make `files`, which lie in place, the whole table or its months `periods`, in one commit.
+        """Make `files`, which lie in place, the whole table or its parts `periods`, in one commit.
 
-        Returns the new version and all its files. `schema` is the Arrow schema of the files, None to keep the table's.
-        A new table is made; one that turns monthly or whole is begun anew, its earlier versions stay. Raises CheckError
-        when another writer committed since the table was last looked at, unless it was other months.
+        The parts are months, or months of one source. Returns the new version and all its files. `schema` is the Arrow
+        schema of the files, None to keep the table's. A new table is made; one of other parts is begun anew, its
+        earlier versions stay. Raises CheckError when another writer committed since the table was last looked at,
+        unless it was other parts.
         """
         from deltalake.exceptions import DeltaError
 
@@ -84,7 +86,7 @@ class DeltaTables:
                     return self._replace(table, delta, files, schema, periods)
                 except DeltaError as error:
                     newest = self._open(table) if periods and _is_conflict(error) else None
-                    # The table library compares whole tables: what others committed of other months is no conflict.
+                    # The table library compares whole tables: what others committed of other parts is no conflict.
                     is_same = newest and _names_of(newest, periods) == (_names_of(delta, periods) if delta else set())
                     if not is_same or (delta and newest and newest.version() == delta.version()):
                         raise
@@ -98,7 +100,8 @@ class DeltaTables:
         from deltalake.transaction import create_table_with_add_actions
 
         fields = delta.schema() if delta and not schema else Schema.from_arrow(schema)
-        partitions = [PERIOD] if periods is not None else []
+        sources = {source_of(part) for part in periods or ()}
+        partitions = [] if periods is None else [PERIOD] if sources == {None} else [PERIOD, SOURCE]
         adds = [_add(file) for file in files]
         if delta is None or delta.metadata().partition_columns != partitions:
             make = partial(
@@ -124,7 +127,12 @@ class DeltaTables:
             mode="overwrite",
             schema=fields,
             partition_by=partitions,
-            partition_filters=[(PERIOD, "in", sorted(periods))] if periods is not None else None,
+            partition_filters=[
+                (PERIOD, "in", sorted(map(month_of, periods or ()))),
+                *((SOURCE, "=", each) for each in sources if each),
+            ]
+            if partitions
+            else None,
         )
         self._commit(table, write, delta.version(), files)
         _repeated(delta.update_incremental)
@@ -222,12 +230,13 @@ def _repeated(call: Callable[[], T]) -> T:
 def _files_of(delta: DeltaTable) -> tuple[int, list[DataFile]]:
     """The version of an opened table, and its files."""
     actions = delta.get_add_actions(flatten=True)
-    columns = [actions.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
-    months = f"partition.{PERIOD}"
-    has_months = months in actions.column_names
-    periods = actions.column(months).to_pylist() if has_months else [None] * len(columns[0])
+    columns: list[Any] = [actions.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
+    for name in (f"partition.{PERIOD}", f"partition.{SOURCE}"):
+        has_it = name in actions.column_names
+        columns.append(actions.column(name).to_pylist() if has_it else [None] * len(columns[0]))
     return delta.version(), [
-        DataFile(name, period, size, row_count) for name, size, row_count, period in zip(*columns, periods, strict=True)
+        DataFile(name, month and part_of(month, source), size, row_count)
+        for name, size, row_count, month, source in zip(*columns, strict=True)
     ]
 
 
@@ -239,7 +248,7 @@ def _is_conflict(error: Exception) -> bool:
 
 
 def _names_of(delta: DeltaTable, periods: Collection[str] | None) -> set[str]:
-    """The files of some months of an opened table."""
+    """The files of some parts of an opened table."""
     return {file.name for file in _files_of(delta)[1] if file.period in (periods or ())}
 
 
@@ -249,7 +258,11 @@ def _add(file: DataFile) -> Any:
     return AddAction(
         path=file.name,
         size=file.size,
-        partition_values={PERIOD: file.period} if file.period is not None else {},
+        partition_values={
+            name: value
+            for name, value in ((PERIOD, month_of(file.period or "")), (SOURCE, source_of(file.period or "")))
+            if value
+        },
         modification_time=int(datetime.now(UTC).timestamp() * 1000),
         data_change=True,
         stats=json.dumps({"numRecords": file.row_count}),

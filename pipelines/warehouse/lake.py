@@ -21,6 +21,7 @@ from pipelines.base.paths import below
 from pipelines.warehouse import retention
 from pipelines.warehouse.delta import DataFile, DeltaTables
 from pipelines.warehouse.lock import Waiting, build_lock
+from pipelines.warehouse.part import is_within, source_of
 from pipelines.warehouse.publication import Publication, Publications
 from pipelines.warehouse.retention import Pruned
 from pipelines.warehouse.storage import Object, Store, settle
@@ -29,7 +30,7 @@ from pipelines.warehouse.storage_local import remove_temporary
 
 @dataclass(frozen=True)
 class Slice:
-    """Staged files that become a table, or the month `period` of it, made from what `fingerprint` stands for.
+    """Staged files that become a table, or the part `period` of it, made from what `fingerprint` stands for.
 
     They are on this machine or, where the engine wrote them there, in the store: then `columns` is their Arrow schema.
     """
@@ -47,15 +48,17 @@ class Slice:
 
 @dataclass(frozen=True)
 class _Version:
-    """A version of a table: its number and its files, by name, of all months and of each; -1 before the first."""
+    """A version of a table: its number and its files, by name, of all parts and of each; -1 before the first."""
 
     number: int
     files: list[DataFile]
-    months: Mapping[str | None, list[DataFile]]
+    parts: Mapping[str | None, list[DataFile]]
 
     def of(self, period: str | None) -> list[DataFile]:
-        """The files of one month, or all."""
-        return self.files if period is None else self.months.get(period, [])
+        """The files of one part, of all sources of a month, or all."""
+        if period is None or period in self.parts:
+            return self.files if period is None else self.parts[period]
+        return [file for file in self.files if file.period and is_within(file.period, period)]
 
 
 class Lake:
@@ -97,12 +100,12 @@ class Lake:
 
     def fingerprint(self, table: str, period: str | None = None) -> str | None:
         """What the newest slice was made from; None when there is none."""
-        files = self._now(table).months.get(period)
+        files = self._now(table).parts.get(period)
         return files[0].name.partition("-")[0] if files else None
 
     def is_whole(self, table: str, period: str | None = None) -> bool:
         """Whether every file of the newest slice is in the warehouse with all its bytes."""
-        return all(self._size(table, file.name) == file.size for file in self._now(table).months.get(period, ()))
+        return all(self._size(table, file.name) == file.size for file in self._now(table).parts.get(period, ()))
 
     def damaged(self, publication: Publication, only: Collection[str] | None = None) -> list[str]:
         """The files a publication names, or names for `only` these tables, that are missing or have lost bytes."""
@@ -131,26 +134,26 @@ class Lake:
         return sorted(file.name.rpartition("-")[2].partition(".")[0] for file in self._now(table).of(period))
 
     def periods(self, table: str) -> list[str]:
-        """The months a table holds."""
-        return sorted(period for period in self._now(table).months if period)
+        """The parts a table holds: months, or months of each source."""
+        return sorted(period for period in self._now(table).parts if period)
 
     def versions(self) -> dict[str, int]:
         """The newest version of every table touched by this object."""
         return {table: version.number for table, version in self._newest.items() if version.number >= 0}
 
     def commit(self, table: str, staged: list[Path], fingerprint: str, period: str | None) -> int:
-        """Move staged files in and replace the table, or one month of it, in one Delta commit.
+        """Move staged files in and replace the table, or one part of it, in one Delta commit.
 
         Returns the new version, or the newest one when it holds just these files already. `fingerprint` is 16
-        hex digits and differs between months. Raises CheckError when another writer committed meanwhile.
+        hex digits and differs between parts. Raises CheckError when another writer committed meanwhile.
         """
         return self.commit_slices(table, [Slice(period, tuple(staged), fingerprint)])
 
     def commit_slices(self, table: str, slices: Sequence[Slice]) -> int:
-        """`commit` for several months of a table, or the whole of it, in one Delta commit."""
+        """`commit` for several parts of a table, or the whole of it, in one Delta commit for each source."""
         import pyarrow as pa
 
-        kept = {period: {file.name for file in files} for period, files in self._now(table).months.items()}
+        kept = {period: {file.name for file in files} for period, files in self._now(table).parts.items()}
         changed: list[tuple[Slice, list[str]]] = []
         for part in slices:
             names = _names(part.staged, part.fingerprint)
@@ -165,7 +168,7 @@ class Lake:
             return self._now(table).number
         taken = [name for names in kept.values() for name in names] + [name for _, names in changed for name in names]
         if len(set(taken)) < len(taken):
-            raise ValueError(f"{table}: two slices may not share a file; give each month its own fingerprint")
+            raise ValueError(f"{table}: two slices may not share a file; give each part its own fingerprint")
         files, columns = [], None
         for part, names in changed:
             for staged, name in zip(part.staged, names, strict=True):
@@ -178,7 +181,7 @@ class Lake:
         return self._replace(table, files, nullable, [part.period for part, _ in changed])
 
     def drop(self, table: str, period: str) -> None:
-        """Empty a month whose delivery vanished; one that is not there is fine."""
+        """Empty a part whose delivery vanished; one that is not there is fine."""
         if period in self.periods(table):
             self._replace(table, [], None, [period])
 
@@ -299,8 +302,12 @@ class Lake:
     def _replace(self, table: str, files: list[DataFile], schema: Any, periods: Sequence[str | None]) -> int:
         self._check_hold()
         self._newest.pop(table, None)
-        months = [period for period in periods if period is not None]
-        self._newest[table] = _version(*self._tables.replace(table, files, schema, months or None))
+        of_sources: dict[str | None, list[str]] = {}
+        for part in filter(None, periods):
+            of_sources.setdefault(source_of(part), []).append(part)
+        for parts in of_sources.values() or [None]:
+            of_these = [file for file in files if parts is None or file.period in parts]
+            self._newest[table] = _version(*self._tables.replace(table, of_these, schema, parts))
         return self._newest[table].number
 
     def _remove(self, staged: Path | Object) -> None:
@@ -348,10 +355,10 @@ class Lake:
 
 def _version(number: int, files: Iterable[DataFile]) -> _Version:
     ordered = sorted(files, key=lambda file: file.name)
-    months: dict[str | None, list[DataFile]] = {}
+    parts: dict[str | None, list[DataFile]] = {}
     for file in ordered:
-        months.setdefault(file.period, []).append(file)
-    return _Version(number, ordered, months)
+        parts.setdefault(file.period, []).append(file)
+    return _Version(number, ordered, parts)
 
 
 def _data_key(table: str, name: str) -> str:

@@ -1,4 +1,8 @@
-"""Who may write to a warehouse, also across machines: one build, or month jobs side by side; a killed one lets go."""
+"""Who may write to a warehouse, also across machines: one build, or jobs side by side; a killed one lets go.
+
+A job holds parts of the warehouse: months (2026-07), or months of a source (2026-07/payer-a). Who holds the whole or
+a month holds all that lies in it.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from typing import TextIO
 
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.base.parse import parse_json
+from pipelines.warehouse.part import file_name, month_of, shown_part, source_of
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.storage_s3 import S3Store
 
@@ -26,6 +31,12 @@ LEASE = timedelta(minutes=5)
 TABLES = "tables"
 # Between two looks at whether another build has ended.
 PAUSE = 1.0
+
+
+def shared(month: str) -> str:
+    """The part of a month that is not kept by source; no source has this name."""
+    return f"{month}/_{TABLES}"
+
 
 Waiting = Callable[[str], None]
 """Called once with a sentence that names each build that is waited for."""
@@ -41,7 +52,8 @@ class BuildBusy(UsageError):
 def build_lock(
     store: Store, work: Path, parts: Sequence[str] = (), waiting: Waiting | None = None
 ) -> Iterator[Callable[[], None]]:
-    """Hold the whole warehouse, or of it only `parts`: months, or TABLES. Who holds parts shares it with other parts.
+    """Hold the whole warehouse, or of it only `parts`: months, months of a source, or TABLES. Who holds parts shares it
+    with other parts.
 
     By file locks in a folder, by renewed lease objects on S3. Where another holds it BuildBusy is raised; with
     `waiting` this waits. Yields a check to call before writing: it raises
@@ -67,19 +79,12 @@ def build_lock(
 
 
 def _files(held: ExitStack, store: Store, work: Path, parts: Sequence[str]) -> Callable[[], None]:
-    """Lock the file of the warehouse, shared where only parts are wanted, and the file of each part."""
+    """Lock the file of each part, or of the warehouse, and, shared, the files of what it lies in."""
     work.mkdir(parents=True, exist_ok=True)
-    whole = held.enter_context(_file(work))
-    if not _flock(whole, fcntl.LOCK_SH if parts else fcntl.LOCK_EX):
-        # Killed builds leave their names in files; only the file of a part in use cannot be locked.
-        for file in sorted(work.glob(".build-*.lock")):
-            with file.open("a+", encoding="utf-8") as other:
-                if not _flock(other, fcntl.LOCK_SH):
-                    raise _busy(store, _held(other), file.stem.removeprefix(".build-"))
-        raise _busy(store, _held(whole))
-    for file, part in [(held.enter_context(_file(work, part)), part) for part in parts] or [(whole, "")]:
-        if part and not _flock(file, fcntl.LOCK_EX):
-            raise _busy(store, _held(file), part)
+    for part in parts or [""]:
+        for outer in _outer(part):
+            _take(held, store, work, outer, fcntl.LOCK_SH)
+        file = _take(held, store, work, part, fcntl.LOCK_EX)
         file.truncate(0)
         file.write(_holder())
         file.flush()
@@ -87,8 +92,25 @@ def _files(held: ExitStack, store: Store, work: Path, parts: Sequence[str]) -> C
     return lambda: None
 
 
-def _file(work: Path, part: str = "") -> TextIO:
-    return (work / (f".build-{part}.lock" if part else ".build.lock")).open("a+", encoding="utf-8")
+def _take(held: ExitStack, store: Store, work: Path, part: str, kind: int) -> TextIO:
+    file = held.enter_context((work / f"{_lock_name(part)}.lock").open("a+", encoding="utf-8"))
+    if _flock(file, kind):
+        return file
+    # Killed builds leave their names in files; only the file of a part in use cannot be locked.
+    for inner in sorted(work.glob(f"{_lock_name(part)}[-!]*.lock")):
+        with inner.open("a+", encoding="utf-8") as other:
+            if not _flock(other, fcntl.LOCK_SH):
+                raise _busy(store, _held(other), inner.stem.removeprefix(".build-").replace("!", "/"))
+    raise _busy(store, _held(file), part)
+
+
+def _lock_name(part: str) -> str:
+    return f".build-{file_name(part)}" if part else ".build"
+
+
+def _outer(part: str) -> list[str]:
+    """What a part lies in: the warehouse and, of a source's month, the month."""
+    return [] if not part else ["", month_of(part)] if source_of(part) else [""]
 
 
 def _flock(file: TextIO, kind: int) -> bool:
@@ -114,12 +136,15 @@ def _leases(held: ExitStack, store: Store, work: Path, parts: Sequence[str]) -> 
     for lease in leases:
         lease.take()
         held.callback(lease.release)
-    keys = [LEASE_KEY] if parts else [item.key for item in store.list("locks/") if item.key != LEASE_KEY]
-    for key in keys:
+    ours = {lease.key for lease in leases}
+    keys = {_lease_key(outer) for part in parts for outer in _outer(part)}
+    keys |= {item.key for part in parts or [""] for item in store.list(f"locks/{part}/" if part else "locks/")}
+    for key in sorted(keys - ours):
         there = store.read_tagged(key)
         holder, until = _note(there[0]) if there else ("", _LONG_AGO)
         if until > datetime.now(UTC):
-            raise _busy(store, holder, "" if key == LEASE_KEY else Path(key).stem)
+            part = key.removeprefix("locks/").removesuffix(".json")
+            raise _busy(store, holder, "" if key == LEASE_KEY else part)
 
     def check() -> None:
         for lease in leases:
@@ -131,12 +156,16 @@ def _leases(held: ExitStack, store: Store, work: Path, parts: Sequence[str]) -> 
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
+def _lease_key(part: str) -> str:
+    return f"locks/{part}.json" if part else LEASE_KEY
+
+
 class _Lease:
     """An object with the name of a build and its expiry. Each write depends on the one before: one holder wins."""
 
     def __init__(self, store: S3Store, part: str):
         self._store, self._part = store, part
-        self._key = f"locks/{part}.json" if part else LEASE_KEY
+        self.key = _lease_key(part)
         self._holder = _holder()
         # No two leases are equal, so a holder recognizes its own.
         self._token = secrets.token_hex(8)
@@ -148,7 +177,7 @@ class _Lease:
     def take(self) -> None:
         """Begin to hold, or raise BuildBusy."""
         for _ in range(5):
-            there = self._store.read_tagged(self._key)
+            there = self._store.read_tagged(self.key)
             if there:
                 holder, until = _note(there[0])
                 if until > datetime.now(UTC):
@@ -191,7 +220,7 @@ class _Lease:
         valid_to = time.monotonic() + lasting.total_seconds()
         until = datetime.now(UTC) + lasting
         note = json.dumps({"holder": self._holder, "until": until.isoformat(), "token": self._token})
-        written = self._store.write_if(self._key, note.encode(), tag)
+        written = self._store.write_if(self.key, note.encode(), tag)
         if written:
             self._tag, self._valid_to, self._until = written, valid_to, until
         return written is not None
@@ -213,5 +242,7 @@ def _holder() -> str:
 
 def _busy(store: Store, holder: str, part: str = "") -> BuildBusy:
     names = {"": store.location, TABLES: f"A table that all months of {store.location} share"}
-    what = names.get(part, f"{part} of {store.location}")
+    if part == shared(month_of(part)):
+        names[part] = f"A table that all sources of {month_of(part)} of {store.location} share"
+    what = names.get(part, f"{shown_part(part)} of {store.location}")
     return BuildBusy(f"{what} is being built by {holder or 'another build'}; wait for it to end.")

@@ -12,7 +12,7 @@ with fee as (
 -- Read from the lines: fct_charge has no hours.
 line as (
     select
-        charge_kind_id, instance_type, date_trunc('hour', usage_started_at) as hour_started_at,
+        source_name, charge_kind_id, instance_type, date_trunc('hour', usage_started_at) as hour_started_at,
         case when effective_rule in ('savings_plan', 'reservation') then coalesce(commitment_discount_id, '') end
             as commitment_discount_id,
         count(*) - count(list_cost_usd) as unpriced_line_count,
@@ -40,7 +40,8 @@ use as (
         line.normalized_units,
         line.unpriced_line_count
     from line
-    join stg_aws__charge_kind as kind on kind.charge_kind_id = line.charge_kind_id
+    join stg_aws__charge_kind as kind
+        on kind.source_name = line.source_name and kind.charge_kind_id = line.charge_kind_id
     left join fee
         on fee.payer_account_id = kind.payer_account_id and fee.billing_currency = kind.billing_currency
         and fee.commitment_discount_id = line.commitment_discount_id

@@ -1,7 +1,7 @@
 -- Whether a report line is of a kind (stg_aws__cur_line_kind) by all columns that a kind has but the product of Bedrock:
 -- nothing less is the same kind.
 -- args: line, kind
-kind.billing_period = line.billing_period
+kind.source_name = line.source_name
 and kind.bill_billing_period_start_date is not distinct from line.bill_billing_period_start_date
 and kind.bill_payer_account_id is not distinct from line.bill_payer_account_id
 and kind.bill_invoice_id is not distinct from line.bill_invoice_id

@@ -151,6 +151,21 @@ def test_a_month_is_made_without_the_other_months(model) -> None:
     assert [m.name for m in above if m.stored and m.grain == "whole" and rests_on_the_bill(m.name)] == []
 
 
+def test_the_models_are_as_many_and_as_deep_as_the_page_shows() -> None:
+    """docs/architecture.md, "In numbers"."""
+    deep: dict[str, int] = {}
+    for model in MODELS:
+        deep[model.name] = 1 + max((deep.get(name, 0) for name in model.inputs), default=0)
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for row, number in (
+        ("models, reviewed lists included", len(MODELS)),
+        ("longest chain of models", max(deep.values())),
+    ):
+        assert re.search(rf"^\| {row}.*\| {number} \|$", page, re.MULTILINE), (row, number)
+    drill_downs, marts = (len(load_catalog().layer(layer)) for layer in ("detail", "marts"))
+    assert f"| {marts}, and {drill_downs} drill-downs in `detail` |" in page
+
+
 def test_every_contract_has_its_table() -> None:
     assert set(contract_paths()) == {model.key for model in MODELS}
     for model in MODELS:

@@ -143,7 +143,7 @@ def test_a_budget_of_a_misspelt_team(ledger: Ledger) -> None:
     teams = ("research", "platform", "vision", "ml", *misspelt)
     budgets = "".join(BUDGET.replace("nlp", team) for team in teams)
     ledger.config.write_text(f"{ledger.config.read_text()}\n{budgets}")
-    result = ledger.run("build")
+    result = ledger.builds("detail_budget_monthly").run("build")
     assert result.code == 0, result.err
     words = "budget of a team that no run and no bill names so: 3 rows of detail_budget_monthly"
     assert (

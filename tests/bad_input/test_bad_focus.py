@@ -98,14 +98,14 @@ def test_parquet_with_text_for_a_cost(ledger: Ledger) -> None:
 
 def test_a_currency_that_is_none(ledger: Ledger) -> None:
     deliver(ledger, packed(text_of({**LINE, "BillingCurrency": "dollars"}).encode()))
-    error = ledger.refused(1)
+    error = ledger.builds("stg_aws__invoice_total").refused(1)
     assert "stg_aws__invoice_total 2026-06: currency is no three letter code" in error
     assert re.search(r"billing currency dollars|cost dollars ", error)
 
 
 def test_an_accelerator_that_no_list_has(ledger: Ledger) -> None:
     deliver(ledger, packed(text_of({**LINE, "SkuMeter": "USW2-BoxUsage:p99.48xlarge"}).encode()))
-    result = ledger.run("build")
+    result = ledger.builds("fct_charge").run("build")
     assert result.code == 0, result.err
     assert (
         "accelerator type missing from ref instance type" in result.err and "instance type p99.48xlarge" in result.err
@@ -115,7 +115,7 @@ def test_an_accelerator_that_no_list_has(ledger: Ledger) -> None:
 def test_tags_that_are_broken_json_cost_no_dollar(ledger: Ledger) -> None:
     """A 1.0 export whose Tags cannot be read: the month is built without them, and a warning names the row."""
     deliver(ledger, packed(text_of(LINE, {**LINE, "Tags": '{"user:team": '}, version="1.0").encode()))
-    result = ledger.run("build")
+    result = ledger.builds("mart_cost_ledger_daily").run("build")
     assert result.code == 0, result.err
     answer = ledger.run("query", "select sum(billed_cost_usd) from mart_cost_ledger_daily", "--csv")
     # Six hours of July and two of June.
@@ -164,4 +164,4 @@ def test_another_kind_than_its_entry_names_is_refused_before_any_step(ledger: Le
     assert re.search(r'another kind of bill \(FOCUS export\); write kind = "auto" in its', error)
     assert "[1/" not in error
     ledger.configure('kind = "cur2"\n', "")
-    assert ledger.run("build").code == 0
+    assert ledger.builds("fct_charge").run("build").code == 0

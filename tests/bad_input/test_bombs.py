@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,6 +36,7 @@ HEADER, LINE = csv_text([LEGACY_LINE]).splitlines(keepends=True)
 LONG = LINE.replace(b"000033334444", b"a" * 100_000)
 
 
+@cache
 def member(content: bytes, mib: int) -> bytes:
     """A gzip member of so many MiB of the content, again and again."""
     return gzip.compress(content * (mib * MIB // len(content)), mtime=0)
@@ -52,22 +54,25 @@ def refusal(root: Path, raw_root: Path) -> str:
     return str(raised.value).replace(str(root), "ROOT")
 
 
+# What it takes to store a delivery, in MiB, after the error that it ends with.
+MEASURED = (
+    "import resource, sys; from pathlib import Path; from pipelines.config.sources import BillingSource; "
+    "from pipelines.ingest.billing import exports; given = BillingSource(name='payer', location=sys.argv[1]); "
+    "raw = Path(sys.argv[2]); (found,) = exports.list_deliveries(given, raw)\n"
+    "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+    "try: exports.ingest(found, given, raw)\n"
+    "except Exception as error: print(type(error).__name__, error)\n"
+    "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)"
+)
+
+
 def test_a_gibibyte_in_a_megabyte_is_refused_in_little_memory(tmp_path: Path) -> None:
     """Refused by its name when 200 times its size are read; the process never holds half of what it hides."""
     content = long_bill(1024)
     assert len(content) < 2 * MIB
     root = legacy_export(tmp_path, {"a-1.csv.gz": content})
-    program = (
-        "import resource, sys; from pathlib import Path; from pipelines.config.sources import BillingSource; "
-        "from pipelines.ingest.billing import exports; given = BillingSource(name='payer', location=sys.argv[1]); "
-        "raw = Path(sys.argv[2]); (found,) = exports.list_deliveries(given, raw)\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "try: exports.ingest(found, given, raw)\n"
-        "except Exception as error: print(type(error).__name__, error)\n"
-        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)"
-    )
     place = [str(root), str(tmp_path / "raw")]
-    done = subprocess.run([sys.executable, "-c", program, *place], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", MEASURED, *place], capture_output=True, text=True, check=True)
     message, grown = done.stdout.splitlines()
     assert message == (
         f"SourceError {root}/20260701-20260801/asm-1/a-1.csv.gz unpacks to more than 200 times its {len(content):,} "
@@ -190,3 +195,28 @@ def test_a_bomb_leaves_the_last_publication_as_it_was(ledger: Ledger) -> None:
 def test_a_ratio_below_one_is_no_ratio(ledger: Ledger) -> None:
     ledger.configure('name = "payer"', 'name = "payer"\nunpack_ratio = 0.5')
     assert "[[billing]] payer: key 'unpack_ratio': write a number greater than or equal to 1" in ledger.refused(2)
+
+
+@pytest.mark.slow
+def test_a_file_four_times_as_large_takes_no_more_memory(tmp_path: Path) -> None:
+    """Parquet of 0.5 and 2 million lines, in row groups as AWS writes them."""
+    # The other measure begins with what this process takes.
+    own = "int(Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0])"
+    program, grown = MEASURED.replace("resource.getrusage(resource.RUSAGE_SELF).ru_maxrss", own), []
+    for millions in (0.5, 2):
+        rows = [CUR2_LINE | {"identity_line_item_id": f"line-{number}"} for number in range(50_000)]
+        table = pq.read_table(io.BytesIO(parquet(rows)))
+        place = tmp_path / str(millions)
+        root = cur2_export(place, {"large.parquet": b""})
+        (file,) = root.rglob("large.parquet")
+        ids = table.schema.get_field_index("identity_line_item_id")
+        with pq.ParquetWriter(file, table.schema) as writer:
+            for group in range(round(millions * 20)):
+                lines = pa.array([f"line-{group}-{number}" for number in range(table.num_rows)])
+                writer.write_table(table.set_column(ids, table.schema.field(ids), lines))
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(root), str(place / "raw")], capture_output=True, text=True, check=True
+        )
+        (taken,) = done.stdout.splitlines()
+        grown.append(int(taken))
+    assert 0 < grown[1] < grown[0] * 1.25, grown

@@ -195,6 +195,26 @@ def test_a_run_of_a_month_builds_it_and_the_main_job_publishes_it(
     assert message == "No billing source delivers 2026-09; choose a delivered month (2026-07, 2026-08)."
 
 
+def test_the_job_of_a_source_makes_what_its_delivery_is_read_for(
+    company: Company, instance: dg.DagsterInstance
+) -> None:
+    company.deliver(AUGUST, "20.00")
+    settings = load_settings(company.config)
+    definitions = assemble(settings, dg.ResourceDefinition.hardcoded_resource(open_ledger(settings)))
+    job = definitions.resolve_job_def("source_month")
+    keys = [dg.MultiPartitionKey({"month": month, "source": "payer"}) for month in (AUGUST, "2026-09")]
+    assert keys[0] in job.partitions_def.get_partition_keys(datetime(2026, 9, 30, tzinfo=UTC))
+    assert job.execute_in_process(instance=instance, partition_key=keys[0], run_config=QUIET).success
+    builder = open_ledger(settings).builder
+    with builder.lake.lock():
+        assert builder.build("fct_charge", f"{AUGUST}/payer").was_current
+    assert published(company).number == 1
+    absent = job.execute_in_process(instance=instance, partition_key=keys[1], run_config=QUIET, raise_on_error=False)
+    (failed,) = absent.get_step_failure_events()
+    message = failed.step_failure_data.user_failure_data.description
+    assert message == "No billing source delivers 2026-09/payer; choose a delivered month (2026-07, 2026-08)."
+
+
 def test_a_failing_check_of_the_main_job_is_shown_with_its_asset(
     company: Company, instance: dg.DagsterInstance
 ) -> None:

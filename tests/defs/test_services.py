@@ -25,6 +25,7 @@ import pytest
 import yaml
 from support.ports import free_port
 from support.small_company import AUGUST, JULY, Company, found
+from support.two_payers import two_payers
 
 from pipelines.models.catalog import load_catalog
 
@@ -223,9 +224,15 @@ def test_the_services_of_the_compose_file_publish_on_s3(postgres_port: int, s3_e
 
 
 @pytest.mark.slow
-def test_months_run_side_by_side_with_their_history_in_postgresql(postgres_port: int, tmp_path: Path) -> None:
-    """Two runs of the job `month` at a time, by the daemon; the build then publishes what they made."""
-    company, home, port = found(tmp_path / "company"), tmp_path / "home", free_port()
+@pytest.mark.parametrize(
+    ("job", "keys"),
+    [("month", (JULY, AUGUST)), ("source_month", (f"{JULY}|payer", f"{JULY}|other"))],
+)
+def test_jobs_run_side_by_side_with_their_history_in_postgresql(
+    job: str, keys: tuple[str, str], postgres_port: int, tmp_path: Path
+) -> None:
+    """Two runs of a job at a time, by the daemon; the build then publishes what they made."""
+    company, home, port = two_payers(tmp_path / "company", "apart"), tmp_path / "home", free_port()
     home.mkdir()
     parts = [(ROOT / "deploy" / name).read_text() for name in ("dagster.yaml", "dagster-postgres.yaml")]
     (home / "dagster.yaml").write_text("".join(parts).replace("max_concurrent_runs: 1", "max_concurrent_runs: 2"))
@@ -238,7 +245,7 @@ def test_months_run_side_by_side_with_their_history_in_postgresql(postgres_port:
         service("dagster-webserver", "-h", "127.0.0.1", "-p", str(port), *module, home=home, env=env),
     ):
         wait_for(lambda: ask(port, "{version}"), 120, home, "answer")
-        words = ["job", "backfill", *module, "-j", "month", "--partitions", f"{JULY},{AUGUST}", "--noprompt"]
+        words = ["job", "backfill", *module, "-j", job, "--partitions", ",".join(keys), "--noprompt"]
         subprocess.run([script("dagster"), *words], env=env, check=True, capture_output=True)
 
         def both_ended() -> list[dict] | None:
@@ -246,8 +253,8 @@ def test_months_run_side_by_side_with_their_history_in_postgresql(postgres_port:
             runs = (ask(port, query) or {"runsOrError": {"results": []}})["runsOrError"]["results"]
             return runs if len(runs) == 2 and all(run["endTime"] for run in runs) else None
 
-        runs = wait_for(both_ended, 300, home, "ended run of two months")
-    assert {(run["status"], run["jobName"]) for run in runs} == {("SUCCESS", "month")}
+        runs = wait_for(both_ended, 300, home, "ended run of two parts")
+    assert {(run["status"], run["jobName"]) for run in runs} == {("SUCCESS", job)}
     assert max(run["startTime"] for run in runs) < min(run["endTime"] for run in runs)
     assert not (company.warehouse / "publications").exists()
     words = [sys.executable, "-m", "pipelines", "build"]

@@ -14,6 +14,7 @@ from support.lake_places import Place, actions, builds, commit
 
 from pipelines.base.errors import UnreachableError
 from pipelines.warehouse import delta
+from pipelines.warehouse.lake import Slice
 
 
 def test_a_commit_replaces_its_month_and_keeps_the_others(place: Place, tmp_path: Path) -> None:
@@ -169,6 +170,30 @@ def test_a_table_may_change_between_whole_and_by_month(folder: Place, tmp_path: 
     assert builds(lake.files(MONTHLY)) == [3]
     assert pl.scan_delta(folder.table(MONTHLY)[0]).collect()["build"].to_list() == [3] * 3
     assert [builds(lake.files(MONTHLY, version=v)) for v in (before, after)] == [[1], [2]]
+
+
+def test_a_table_may_change_to_parts_of_a_month_and_source(folder: Place, tmp_path: Path) -> None:
+    lake = folder.lake()
+    commit(lake, tmp_path, 1, "2026-01")
+    slices = [
+        Slice(part, (staged(tmp_path / part, number, part),), seal(part))
+        for number, part in enumerate(("2026-01/a", "2026-01/b", "2026-02/b"), 2)
+    ]
+    lake.commit_slices(MONTHLY, slices)
+    assert lake.periods(MONTHLY) == ["2026-01/a", "2026-01/b", "2026-02/b"]
+    assert builds(lake.files(MONTHLY, "2026-01")) == [2, 3]
+    assert builds(lake.files(MONTHLY, "2026-01/b")) == [3]
+    assert lake.fingerprint(MONTHLY, "2026-01") is None and lake.fingerprint(MONTHLY, "2026-01/b") == seal("2026-01/b")
+    # One commit replaces parts of a source, and nothing of another one or of its other months.
+    lake.commit(MONTHLY, [staged(tmp_path, 5, "2026-01/b")], seal("new"), "2026-01/b")
+    assert builds(lake.files(MONTHLY)) == [2, 4, 5]
+    lake.drop(MONTHLY, "2026-01/a")
+    assert builds(folder.lake("elsewhere").files(MONTHLY)) == [4, 5]
+    read = pl.scan_delta(folder.table(MONTHLY)[0]).sort("build").collect()
+    assert read.select("billing_period", "source_name").unique(maintain_order=True).rows() == [
+        ("2026-02", "b"),
+        ("2026-01", "b"),
+    ]
 
 
 RESET = (

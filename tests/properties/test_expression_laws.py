@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -39,15 +40,20 @@ order by cost, piece_no
 """
 
 
+@cache
+def engine() -> DuckDBEngine:
+    """One for all examples."""
+    return DuckDBEngine(threads=1)
+
+
 def pieces(costs: list[Decimal], whole: int, inner: list[int]) -> dict[Decimal, list[Decimal]]:
     """The pieces of each cost between touching cuts of 0..whole."""
     bounds = [0, *sorted(inner), whole]
     cuts = ", ".join(f"({n}, {lower}, {upper})" for n, (lower, upper) in enumerate(pairwise(bounds)))
     sql = PIECES.format(whole=whole, costs=", ".join(f"('{cost:f}')" for cost in costs), cuts=cuts)
     found: dict[Decimal, list[Decimal]] = {}
-    with DuckDBEngine(threads=1) as engine:
-        for cost, _, piece in engine.query(expand_calls(sql, Path("law"))).rows():
-            found.setdefault(cost, []).append(piece)
+    for cost, _, piece in engine().query(expand_calls(sql, Path("law"))).rows():
+        found.setdefault(cost, []).append(piece)
     return found
 
 

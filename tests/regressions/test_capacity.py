@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -102,50 +103,59 @@ def test_a_reservation_reported_twice(tmp_path: Path) -> None:
 
 
 MINUTE_MS = HOUR_MS // 60
-WHOLE = Stay(0, "i-0a", 8, 0, HOUR_MS)
+# What two runs claim of a node's hour of 80 dollars (accelerators, from, to); what each pays and what is idle; whether
+# they claim more than there is.
+Claim = tuple[int | None, int, int]
+WHOLE: Claim = (8, 0, HOUR_MS)
+CLAIMS: dict[str, tuple[list[Claim], list[Decimal | int], bool]] = {
+    "both the whole node": ([WHOLE, WHOLE], [40, 40, 0], True),
+    # The first half hour is run-0's alone: 40 + 20 and 20.
+    "one joins later": ([WHOLE, (None, HOUR_MS // 2, HOUR_MS)], [60, 20, 0], True),
+    # Both leave after 15 minutes, which cost 20; the other 45 stay idle.
+    "idle afterwards": ([(8, 0, 15 * MINUTE_MS)] * 2, [10, 10, 60], True),
+    # Half an hour at 6 of 12 claimed, then 6 of 8: 20 + 30, 20, and 10.
+    "four too many": ([(6, 0, HOUR_MS), (6, 0, HOUR_MS // 2)], [50, 20, 10], True),
+    "one after the other": ([(8, 0, HOUR_MS // 2), (8, HOUR_MS // 2, HOUR_MS)], [40, 40, 0], False),
+    # 30 s more than there are: 60.5 minutes are fitted to 60, and 80 x 30.5 / 60.5 = 40.3305785.
+    "clocks differ by seconds": (
+        [(8, 0, HOUR_MS // 2 + 30_000), (8, HOUR_MS // 2, HOUR_MS)],
+        [Decimal("40.33058"), Decimal("39.66942"), 0],
+        False,
+    ),
+    "the other uses none": ([WHOLE, (0, 0, HOUR_MS)], [80, 0, 0], False),
+    "one run, more than there are": ([(9, 0, HOUR_MS)], [80, 0, 0], False),
+}
 
 
-@pytest.mark.parametrize(
-    ("stays", "cost", "is_overbooked"),
-    [
-        pytest.param([WHOLE, Stay(1, "i-0a", 8, 0, HOUR_MS)], [40, 40, 0], True, id="both the whole node"),
-        # The first half hour is run-0's alone: 40 + 20 and 20.
-        pytest.param([WHOLE, Stay(1, "i-0a", None, HOUR_MS // 2, HOUR_MS)], [60, 20, 0], True, id="one joins later"),
-        # Both leave after 15 minutes, which cost 20; the other 45 stay idle.
-        pytest.param(
-            [Stay(run_no, "i-0a", 8, 0, 15 * MINUTE_MS) for run_no in (0, 1)], [10, 10, 60], True, id="idle afterwards"
-        ),
-        # Half an hour at 6 of 12 claimed, then 6 of 8: 20 + 30, 20, and 10.
-        pytest.param(
-            [Stay(0, "i-0a", 6, 0, HOUR_MS), Stay(1, "i-0a", 6, 0, HOUR_MS // 2)],
-            [50, 20, 10],
-            True,
-            id="four too many",
-        ),
-        pytest.param(
-            [Stay(0, "i-0a", 8, 0, HOUR_MS // 2), Stay(1, "i-0a", 8, HOUR_MS // 2, HOUR_MS)], [40, 40, 0], False,
-            id="one after the other",
-        ),
-        # 30 s more than there are: 60.5 minutes are fitted to 60, and 80 x 30.5 / 60.5 = 40.3305785.
-        pytest.param(
-            [Stay(0, "i-0a", 8, 0, HOUR_MS // 2 + 30_000), Stay(1, "i-0a", 8, HOUR_MS // 2, HOUR_MS)],
-            [Decimal("40.33058"), Decimal("39.66942"), 0], False, id="clocks differ by seconds",
-        ),
-        pytest.param([WHOLE, Stay(1, "i-0a", 0, 0, HOUR_MS)], [80, 0, 0], False, id="the other uses none"),
-        pytest.param([Stay(0, "i-0a", 9, 0, HOUR_MS)], [80, 0, 0], False, id="one run, more than there are"),
-    ],
-)  # fmt: skip
-def test_runs_that_claim_more_of_a_machine_than_it_has(
-    stays: list[Stay], cost: list[Decimal], is_overbooked: bool
-) -> None:
+@cache
+def shared_out() -> tuple[dict[tuple[str, str], Decimal], dict[str, bool]]:
+    """What a node's runs pay and what of it is idle, and whether it is overbooked; each case has a node and two runs
+    of its own, numbered by the case."""
+    stays = [
+        Stay(2 * case + run, "i-0a", *claim)
+        for case, (claims, _, _) in enumerate(CLAIMS.values())
+        for run, claim in enumerate(claims)
+    ]
+    rows = tracker(stays)
+    for row in rows["tracker_resource"]:
+        row["resource_id"] = f"i-{int(row['run_id'].removeprefix('run-')) // 2}"
+    bill = [machine_line("i-0a", 0, "1", "80") | {"line_item_resource_id": f"i-{case}"} for case in range(len(CLAIMS))]
+    costs = "select resource_id, coalesce(run_id, bucket), sum(effective_cost_usd) from fct_ledger group by 1, 2"
+    flags = "select resource_id, bool_or(is_overbooked) from fct_resource_share_hourly group by 1"
+    with Lab({MONTH: bill}, rows) as lab:
+        paid = {(node, name): cost for node, name, cost in lab.ask(costs, "fct_ledger")}
+        return paid, dict(lab.ask(flags, "fct_resource_share_hourly"))
+
+
+@pytest.mark.parametrize("case", CLAIMS)
+def test_runs_that_claim_more_of_a_machine_than_it_has(case: str) -> None:
     """T23: they share each moment by the accelerators they claim; what none claims is idle, and never negative."""
-    with Lab({MONTH: [machine_line("i-0a", 0, "1", "80")]}, tracker(stays)) as lab:
-        costs = lab.ask(
-            "select coalesce(run_id, bucket), sum(effective_cost_usd) from fct_ledger group by 1", "fct_ledger"
-        )
-        flags = lab.ask("select bool_or(is_overbooked) from fct_resource_share_hourly", "fct_resource_share_hourly")
-    found = [dict(costs).get(name, Decimal(0)) for name in ("run-0", "run-1", "idle")]
-    assert (sum(found), flags) == (80, [(is_overbooked,)])
+    (_, cost, is_overbooked), number = CLAIMS[case], [*CLAIMS].index(case)
+    costs, flags = shared_out()
+    found = [
+        costs.get((f"i-{number}", name), Decimal(0)) for name in (f"run-{2 * number}", f"run-{2 * number + 1}", "idle")
+    ]
+    assert (sum(found), flags[f"i-{number}"]) == (80, is_overbooked)
     assert found == pytest.approx(cost, abs=Decimal("0.00001"))
 
 

@@ -175,26 +175,31 @@ def test_usage_without_a_public_price_hides_none_that_has_one() -> None:
     assert answer(bill, f"{figures} where savings_scope = 'classic'") == [(12, 10, 7)]
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        # No net column at all, or an empty one: the discount row is the discount. 100 - 10 + 20 - 5.
-        ({}, "105"),
-        ({"line_item_net_unblended_cost": ""}, "105"),
-        # Net values on the usage line: the row is inside them. 90 + 20 (tax, whose net is empty) - 5 (refund).
-        ({"line_item_net_unblended_cost": "90.00"}, "105"),
-        # Net values on some other line only: the usage line keeps its gross, and the row still counts nothing.
-        ({"reservation_net_effective_cost": "1.00"}, "115"),
-    ],
-    ids=["absent", "null", "present", "present on another line"],
-)
-def test_net_columns_absent_null_or_present(given: Line, expected: str) -> None:
-    """T21. Usage 100.00, an EdpDiscount row of 10.00, tax 20.00, a refund of 5.00: one discount in every form."""
-    usage = {"line_item_usage_type": "Requests-Tier1", **{name: value for name, value in given.items() if value}}
-    bill = [charge("Usage", "100.00", **usage), charge("EdpDiscount", "-10.00"), charge("Tax", "20.00")]
-    bill += [charge("Refund", "-5.00")]
-    found = answer(bill, f"select sum(effective_cost_usd), sum(billed_cost_usd) from {LEDGER}")
-    assert found == [(Decimal(expected), Decimal("105"))]
+# By payer, what its usage line has of net columns and what its four lines come to.
+NET: dict[str, tuple[Line, str]] = {
+    # No net value: the discount row is the discount. 100 - 10 + 20 - 5.
+    "000000000001": ({}, "105"),
+    # Net values on the usage line: the row is inside them. 90 + 20 (tax, whose net is empty) - 5 (refund).
+    "000000000002": ({"line_item_net_unblended_cost": "90.00"}, "105"),
+    # Net values on some other line only: the usage line keeps its gross, and the row still counts nothing.
+    "000000000003": ({"reservation_net_effective_cost": "1.00"}, "115"),
+}
+
+
+def of_payer(payer: str, given: Line) -> list[Line]:
+    """Usage 100.00, an EdpDiscount row of 10.00, tax 20.00, a refund of 5.00."""
+    bill = [charge("Usage", "100.00", line_item_usage_type="Requests-Tier1", **given)]
+    bill += [charge("EdpDiscount", "-10.00"), charge("Tax", "20.00"), charge("Refund", "-5.00")]
+    return [line | {"bill_payer_account_id": payer} for line in bill]
+
+
+def test_net_columns_absent_null_or_present() -> None:
+    """T21. One discount in every form, whether the bill lacks the net columns or they are null or filled."""
+    sums = f"sum(effective_cost_usd), sum(billed_cost_usd) from {LEDGER}"
+    assert answer(of_payer("000000000001", {}), f"select {sums}") == [(Decimal("105"), Decimal("105"))]
+    bill = [line for payer, (given, _) in NET.items() for line in of_payer(payer, given)]
+    found = {payer: costs for payer, *costs in answer(bill, f"select payer_account_id, {sums} group by 1")}
+    assert found == {payer: [Decimal(expected), Decimal("105")] for payer, (_, expected) in NET.items()}
 
 
 @pytest.mark.parametrize(

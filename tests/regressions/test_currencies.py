@@ -15,7 +15,7 @@ import yaml
 from polars import lit, read_csv
 from sqlglot import exp
 from support.bills import instance_hour, write_config, write_events, write_export
-from support.ledgers import ask, ask_published, build_warehouse, lazy_warehouse
+from support.ledgers import LazyBuilder, ask, ask_published, build_warehouse, lazy_warehouse, publish_tables
 from support.spoiled import run_events
 from support.stories import build_story
 
@@ -40,6 +40,11 @@ OTHER = {
     "product_instance_type": "",
 }
 # A currency of the row; or the row is of one bill line, or of one kind of charge, which has one currency.
+# What the report of training cost shows, and the two marts that a test asks.
+REPORT = ("detail_billing_month", "detail_run_summary", "detail_unattributed_resource", "detail_workload_cost")
+REPORT += ("mart_cost_summary_monthly", "mart_invoice_reconciliation_monthly", "mart_run_cost")
+REPORT += ("mart_silicon_comparison", "mart_cost_ledger_daily", "mart_unattributed_cost_daily")
+TOTALS = ("stg_aws__invoice_total",)
 APART = {"billing_currency", "currency", "unit", "source_row", "charge_kind_id"}
 
 
@@ -58,51 +63,65 @@ def deliver(root: Path, *lines: dict[str, str]) -> Path:
     return write_config(root, billing="export", runs="runs")
 
 
-def test_a_run_billed_in_two_currencies_has_no_cost_and_stops_no_other(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> LazyBuilder:
+    """Runs of two hours, each on a machine of its own, some of them billed in two currencies.
+
+    `good` and `compiler` are billed 55.04 in dollars and 550.40 in krone, `other`, `loader` and `stored` 110.08
+    dollars; `loader` loads what `compiler` compiled, and a volume of 7 krone has the tag of `stored`.
+    """
+    root = tmp_path_factory.mktemp("mixed")
+    bill, events = [], []
+    for run_id in ("good", "other", "compiler", "loader", "stored"):
+        second = hour(1, "550.40", **KRONE) if run_id in ("good", "compiler") else hour(1, "55.04")
+        bill += [line | {"line_item_resource_id": f"i-{run_id}"} for line in (hour(0, "55.04"), second)]
+        started, *rest = run_events(run_id)
+        more = {"compiler": {"purpose": "compile_only"}, "loader": {"compile_run_id": "compiler"}}.get(run_id, {})
+        own = [{**event, "resource": f"i-{run_id}"} if "resource" in event else event for event in rest]
+        events += [{**started, **more}, *own]
+    volume = {**plain("Usage", "7.00", **KRONE), "line_item_usage_type": "USW2-EBS:VolumeUsage.gp3"}
+    volume |= {"line_item_resource_id": "vol-1", "resource_tags": '{"user_run_id": "stored"}'}
+    config = deliver(root, *bill, volume)
+    write_events(root / "runs", events)
+    return lazy_warehouse(config)
+
+
+def billed_in_two(mixed: LazyBuilder) -> dict[str, str]:
+    found = mixed.failing_rows("run_billed_in_two_currencies_has_no_cost")
+    return {row["run_id"]: row["billed_amounts"] for row in found}
+
+
+def test_a_run_billed_in_two_currencies_has_no_cost_and_stops_no_other(mixed: LazyBuilder) -> None:
     """T19. Two hours of `good` are billed 55.04 in dollars and 550.40 in krone: no one number is what it cost.
 
     Expected: eight accelerators for two hours are 16 accelerator-hours in any currency; `other` costs its two hours.
     """
-    theirs = [hour(clock, "55.04", line_item_resource_id="i-2") for clock in (0, 1)]
-    config = deliver(tmp_path, hour(0, "55.04"), hour(1, "550.40", **KRONE), *theirs)
-    events = [event | ({"resource": "i-2"} if "resource" in event else {}) for event in run_events("other")]
-    write_events(tmp_path / "runs", events, "other.jsonl")
-    builder = lazy_warehouse(config)
-    rows = ask(builder, "select * from mart_run_cost order by run_id").rows(named=True)
+    sql = "select * from mart_run_cost where run_id in ('good', 'other') order by run_id"
+    rows = ask(mixed, sql).rows(named=True)
     assert [(row["run_id"], row["billing_currency"], row["effective_cost_usd"]) for row in rows] == [
         ("good", None, None),
         ("other", "USD", Decimal("110.08")),
     ]
     assert rows[0]["accelerator_hours"] == 16
-    (found,) = builder.failing_rows("run_billed_in_two_currencies_has_no_cost")
-    assert found["billed_amounts"] == "NOK 550.40 and USD 55.04"
-    epochs = ask(builder, "select effective_cost_usd from mart_epoch_cost where run_id = 'good'").rows()
+    assert billed_in_two(mixed)["good"] == "NOK 550.40 and USD 55.04"
+    assert {*billed_in_two(mixed)} == {"good", "compiler", "stored"}
+    epochs = ask(mixed, "select effective_cost_usd from mart_epoch_cost where run_id = 'good'").rows()
     assert all(cost is None for (cost,) in epochs)
     # One uninterrupted attempt wastes nothing in any currency.
     assert rows[0]["wasted_cost_usd"] == 0
 
 
-def test_what_was_compiled_in_two_currencies_is_unknown_to_the_run_that_loads_it(tmp_path: Path) -> None:
-    """T19. `good` compiles for 55.04 dollars and 550.40 krone; `other` costs 110.08 and its part of that is no zero."""
-    theirs = [hour(clock, "55.04", line_item_resource_id="i-2") for clock in (0, 1)]
-    config = deliver(tmp_path, hour(0, "55.04"), hour(1, "550.40", **KRONE), *theirs)
-    compiling, *rest = run_events()
-    write_events(tmp_path / "runs", [compiling | {"purpose": "compile_only"}, *rest])
-    started, *events = [event | ({"resource": "i-2"} if "resource" in event else {}) for event in run_events("other")]
-    write_events(tmp_path / "runs", [started | {"compile_run_id": "good"}, *events], "other.jsonl")
-    (other,) = ask(lazy_warehouse(config), "select * from fct_run_cost where run_id = 'other'").rows(named=True)
-    assert other["effective_cost_usd"] == Decimal("110.08")
+def test_what_was_compiled_in_two_currencies_is_unknown_to_the_run_that_loads_it(mixed: LazyBuilder) -> None:
+    """T19. It compiles for 55.04 dollars and 550.40 krone; `loader` costs 110.08 and its part of that is no zero."""
+    (loader,) = ask(mixed, "select * from fct_run_cost where run_id = 'loader'").rows(named=True)
+    assert loader["effective_cost_usd"] == Decimal("110.08")
     parts = ("list_compile_part_usd", "effective_compile_part_usd", "billed_compile_part_usd", "compile_shared_usd")
-    assert [other[part] for part in parts] == [None] * 4
+    assert [loader[part] for part in parts] == [None] * 4
 
 
-def test_a_run_whose_tagged_storage_is_in_another_currency_has_no_cost_either(tmp_path: Path) -> None:
+def test_a_run_whose_tagged_storage_is_in_another_currency_has_no_cost_either(mixed: LazyBuilder) -> None:
     """T19. Lines that only name the run by a tag meet its instance-hours in the ledger."""
-    volume = {**plain("Usage", "7.00", **KRONE), "line_item_usage_type": "USW2-EBS:VolumeUsage.gp3"}
-    volume |= {"line_item_resource_id": "vol-1", "resource_tags": '{"user_run_id": "good"}'}
-    builder = lazy_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04"), volume))
-    (found,) = builder.failing_rows("run_billed_in_two_currencies_has_no_cost")
-    assert found["billed_amounts"] == "NOK 7.00 and USD 110.08"
+    assert billed_in_two(mixed)["stored"] == "NOK 7.00 and USD 110.08"
 
 
 def test_a_list_price_in_dollars_explains_no_difference_in_another_currency(tmp_path: Path) -> None:
@@ -128,33 +147,38 @@ def test_a_list_price_in_dollars_explains_no_difference_in_another_currency(tmp_
 def test_a_currency_that_is_no_code_is_refused_before_it_becomes_one_of_its_own(tmp_path: Path, code: str) -> None:
     """T19. `usd` next to `USD` would be a second currency; ISO 4217 codes have three capital letters."""
     with pytest.raises(FailedChecks, match=r"currency is no three letter code .*billing currency " + re.escape(code)):
-        build_warehouse(deliver(tmp_path, hour(0, "55.04", line_item_currency_code=code)))
+        build_warehouse(deliver(tmp_path, hour(0, "55.04", line_item_currency_code=code)), TOTALS)
 
 
 def test_a_line_without_a_currency_is_refused(tmp_path: Path) -> None:
     """T19. An amount of no currency belongs to no sum."""
     with pytest.raises(FailedChecks, match="billing_currency is never null"):
-        build_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04", line_item_currency_code="")))
+        build_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04", line_item_currency_code="")), TOTALS)
 
 
-def test_what_a_build_reports_of_itself_is_by_currency(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> LazyBuilder:
+    """55.04 USD used and 100.00 NOK of requests."""
+    root = tmp_path_factory.mktemp("both")
+    return lazy_warehouse(deliver(root, hour(0, "55.04"), plain("Usage", "100.00", **KRONE)))
+
+
+def test_what_a_build_reports_of_itself_is_by_currency(both: LazyBuilder) -> None:
     """T19. 55.04 USD used and 100.00 NOK of requests: the totals of a step name both and no 155.04."""
-    builder = lazy_warehouse(deliver(tmp_path, hour(0, "55.04"), plain("Usage", "100.00", **KRONE)))
-    builder.bring(["fct_invoice_monthly"])
-    made = builder.confirm("fct_invoice_monthly", MONTH)
+    both.bring(["fct_invoice_monthly"])
+    made = both.confirm("fct_invoice_monthly", MONTH)
     assert made.totals["billed_cost_usd"] == {"USD": Decimal("55.04"), "NOK": Decimal(100)}
     twice = added([made.totals, made.totals])
     assert twice["billed_cost_usd"] == {"USD": Decimal("110.08"), "NOK": Decimal(200)}
 
 
-def test_a_month_in_two_currencies_is_reported(tmp_path: Path) -> None:
+def test_a_month_in_two_currencies_is_reported(both: LazyBuilder) -> None:
     """T19. One payer, one month: kept apart, tied apart, and named in a warning with both amounts."""
-    builder = lazy_warehouse(deliver(tmp_path, hour(0, "55.04"), plain("Usage", "100.00", **KRONE)))
     rows = ask(
-        builder, "select currency, billed_cost_usd, difference_usd from mart_invoice_reconciliation_monthly order by 1"
+        both, "select currency, billed_cost_usd, difference_usd from mart_invoice_reconciliation_monthly order by 1"
     ).rows()
     assert rows == [("NOK", Decimal(100), Decimal(0)), ("USD", Decimal("55.04"), Decimal(0))]
-    failing = builder.failing_rows("month_of_a_payer_in_several_currencies_kept_apart")
+    failing = both.failing_rows("month_of_a_payer_in_several_currencies_kept_apart")
     amounts = {row["billing_currency"]: Decimal(row["billed_cost_usd"]) for row in failing}
     assert amounts == {"NOK": Decimal(100), "USD": Decimal("55.04")}
 
@@ -244,7 +268,7 @@ def test_a_group_of_less_than_nothing_is_less_than_nothing_in_marts_and_report(t
         plain("Refund", "-500.00"),
         plain("Credit", "-1000.00"),
     )
-    builder = build_warehouse(config)
+    builder = publish_tables(config, REPORT)
     # Effective is before credits, and a refund counts: facts aws-billing 2.1.
     by_bucket = "select bucket, sum(effective_cost_usd), sum(billed_cost_usd) from mart_cost_ledger_daily group by 1"
     assert {bucket: tuple(sums) for bucket, *sums in ask_published(builder, by_bucket).rows()} == {
@@ -306,4 +330,5 @@ def test_a_share_of_less_than_nothing_is_drawn_as_such(tmp_path: Path) -> None:
 def test_a_bill_whose_costs_are_all_missing_is_refused(tmp_path: Path) -> None:
     """A column of costs that holds none would make the month free."""
     with pytest.raises(FailedChecks, match="bill of a payer without any cost"):
-        build_warehouse(deliver(tmp_path, *({**hour(clock, "1"), "line_item_unblended_cost": ""} for clock in (0, 1))))
+        lines = ({**hour(clock, "1"), "line_item_unblended_cost": ""} for clock in (0, 1))
+        build_warehouse(deliver(tmp_path, *lines), TOTALS)

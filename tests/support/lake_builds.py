@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from pipelines.warehouse.lake import Lake
+from pipelines.warehouse.part import file_name, month_of, source_of
 from pipelines.warehouse.stores import open_store
 
 MONTHS = ("2026-01", "2026-02")
@@ -30,14 +31,16 @@ def seal(*made_of: object) -> str:
 
 
 def staged(folder: Path, number: int, month: str | None = None, rows: int = 3) -> Path:
-    """A file of `rows` rows of build `number`, as the builder stages it."""
+    """A file of `rows` rows of build `number`, of a month or of one source's, as the builder stages it."""
     frame = pl.DataFrame(
         {"build": [number] * rows, "row": list(range(rows))}, schema={"build": pl.Int64, "row": pl.Int64}
     )
     if month:
-        frame = frame.with_columns(billing_period=pl.lit(month))
+        frame = frame.with_columns(billing_period=pl.lit(month_of(month)))
+    if month and source_of(month):
+        frame = frame.with_columns(source_name=pl.lit(source_of(month)))
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{month or 'whole'}.parquet"
+    path = folder / f"{file_name(month or 'whole')}.parquet"
     frame.write_parquet(path)
     return path
 

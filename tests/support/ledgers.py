@@ -63,7 +63,7 @@ def publish_tables_with(settings: Settings, tables: Collection[str]) -> Builder:
 
 
 def catalog_of(tables: Collection[str]) -> Catalog:
-    """The models of these tables and of what they and their checks rest on."""
+    """The catalog of these tables and what they rest on, as if there were no others."""
     catalog = load_catalog()
     waiting, models = list(tables), {}
     while waiting:

@@ -45,11 +45,8 @@ def main(uri: str) -> None:
     client.delete_run(deleted.info.run_id)
 
     many = client.create_run(experiment, start_time=ms("08:00:00"))
-    for first in range(0, 30_000, 1000):
-        batch = [
-            mlflow.entities.Metric("loss", 1.0, ms("08:00:00") + step, step) for step in range(first, first + 1000)
-        ]
-        client.log_batch(many.info.run_id, metrics=batch)
+    batch = [mlflow.entities.Metric("loss", 1.0, ms("08:00:00") + step, step) for step in range(300)]
+    client.log_batch(many.info.run_id, metrics=batch)
 
     with mlflow.start_run(experiment_id=experiment) as parent, mlflow.start_run(nested=True) as child:
         pass

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 import typst
+from markupsafe import Markup
 
 from pipelines.base import resources
+from pipelines.base.sql import quoted
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
+from pipelines.present.charts import CHARTS
 from pipelines.present.pdf import TEMPLATE, inputs
 from pipelines.present.render import ReportFacts, render_report
 
@@ -301,12 +306,12 @@ SUMMED = (
 )
 
 
-def open_views(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
-    """The marts as views of the engine, their files in `folder`; and the tables that sum them."""
+def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
+    """The marts as tables of the engine, by way of files in `folder`; and the tables that sum them."""
     for mart, rows in marts.items():
         file = folder / f"{mart}.parquet"
         frame(mart, rows).write_parquet(file)
-        engine.view(mart, [file])
+        engine.keep(mart, f"from read_parquet({quoted(file)})")
     catalog = load_catalog()
     if "mart_run_cost" in marts:
         reached = "case when cost_to_target_usd is not null then 1 end as target_duration_ms"
@@ -324,14 +329,43 @@ def open_views(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
             present.add(model.name)
             columns = load_contract(model.key).columns
             typed = ", ".join(f"cast({column.name} as {column.type}) as {column.name}" for column in columns)
-            engine.view_sql(model.name, f"select {typed} from ({model.text})")
+            engine.keep(model.name, f"select {typed} from ({model.text})")
+
+
+@contextmanager
+def charts_drawn_once() -> Iterator[None]:
+    """A chart that an earlier page has is not drawn again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.present.render.CHARTS", {name: _once(draw) for name, draw in CHARTS.items()})
+        yield
 
 
 def rendered(folder: Path, marts: Marts, facts: ReportFacts = FACTS, report: str = "training_cost") -> str:
     """The HTML page of a report over these marts."""
-    with DuckDBEngine() as engine:
-        open_views(engine, folder, marts)
+    with charts_drawn_once():
+        return rendered_anew(folder, marts, facts, report)
+
+
+def rendered_anew(folder: Path, marts: Marts, facts: ReportFacts = FACTS, report: str = "training_cost") -> str:
+    """The page with every chart drawn for it."""
+    with DuckDBEngine(threads=1) as engine:
+        open_marts(engine, folder, marts)
         return render_report(report, engine.query, facts)
+
+
+_drawn: dict[str, Markup] = {}
+
+
+def _once(draw: Callable[..., Markup]) -> Callable[..., Markup]:
+    def drawn(*values: Any, **named: Any) -> Markup:
+        # A template may pass a generator, which has no text.
+        values = tuple(list(value) if isinstance(value, Iterator) else value for value in values)
+        key = repr((draw.__name__, values, named))
+        if key not in _drawn:
+            _drawn[key] = draw(*values, **named)
+        return _drawn[key]
+
+    return drawn
 
 
 def words(page: str) -> str:

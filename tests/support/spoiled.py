@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from pipelines.cli import main
 from support.bills import instance_hour, write_config, write_events, write_export
-from support.ledgers import build_warehouse
+from support.ledgers import build_warehouse, catalog_of, publish_tables
 
 MONTH = "2026-07"
 # Six hours of one GPU node, of which one run uses the first two.
@@ -46,12 +47,23 @@ def run_events(run_id: str = "good", **joined: Any) -> list[dict[str, Any]]:
     ]
 
 
-def write_ledger(root: Path) -> Path:
-    """Write and publish the good ledger below `root`; returns `root`."""
+def write_ledger(root: Path, tables: Collection[str] = ()) -> Path:
+    """Write and publish the good ledger below `root`, of it these tables or every one; returns `root`."""
     write_export(root, {MONTH: HOURS})
     write_events(root / "runs", run_events())
-    build_warehouse(write_config(root, billing="export", runs="runs"))
+    config = write_config(root, billing="export", runs="runs")
+    if tables:
+        publish_tables(config, tables)
+    else:
+        build_warehouse(config)
     return root
+
+
+def write_lines(path: Path, lines: Sequence[dict[str, Any] | str | bytes]) -> Path:
+    """Write lines, events among them as JSON; returns `path`."""
+    texts = [json.dumps(line) if isinstance(line, dict) else line for line in lines]
+    path.write_bytes(b"".join((text.encode() if isinstance(text, str) else text) + b"\n" for text in texts))
+    return path
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,20 @@ class Ledger:
     def events(self) -> Path:
         return self.root / "runs/events.jsonl"
 
+    def builds(self, *tables: str) -> Ledger:
+        """Let `build` make and publish just these tables and what they rest on; the figures that it prints last
+        would need more."""
+        self.monkeypatch.setattr("pipelines.models.build.load_catalog", lambda: catalog_of(tables))
+        self.monkeypatch.setattr("pipelines.present.figures.show_key_figures", lambda engine, console: None)
+        return self
+
+    def checks(self) -> list[dict[str, Any]]:
+        """The checks of the newest publication, after a build that ends well."""
+        result = self.run("build")
+        assert result.code == 0, result.err
+        newest = max((self.root / "warehouse/publications").glob("*.json"))
+        return json.loads(newest.read_text())["checks"]
+
     def restate(self, *lines: dict[str, str]) -> None:
         """Deliver the month again with these lines."""
         write_export(self.root, {MONTH: lines}, execution="20260802T000000Z-second")
@@ -109,10 +135,7 @@ class Ledger:
 
     def record(self, *events: dict[str, Any] | str | bytes) -> Path:
         """Write these lines to one more event file."""
-        path = self.root / "runs/more.jsonl"
-        lines = [json.dumps(event) if isinstance(event, dict) else event for event in events]
-        path.write_bytes(b"".join((line.encode() if isinstance(line, str) else line) + b"\n" for line in lines))
-        return path
+        return write_lines(self.root / "runs/more.jsonl", events)
 
     def run(self, *arguments: str, config: Path | None = None) -> CommandResult:
         """Run a command in this process."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.small_company import Company
 
+from pipelines.base import parse_cache, resources
 from pipelines.ingest.billing.columns import CUR
 from pipelines.models.catalog import RAW_TABLES, load_catalog
 
@@ -19,11 +20,22 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    """A copy of the product whose code may be changed."""
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the product whose code may be changed, and of what is known of its files by now."""
+    tree = tmp_path.resolve() / "tree"
     for part in ("pipelines", "sql", "expectations", "dashboards"):
-        shutil.copytree(ROOT / part, tmp_path / "tree" / part)
-    return tmp_path / "tree"
+        shutil.copytree(ROOT / part, tree / part)
+    load_catalog()
+    parsed = parse_cache._path()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with monkeypatch.context() as patch:
+        patch.setattr(resources, "ROOT", tree)
+        its_own = parse_cache._path()
+    assert its_own
+    if parsed and parsed.is_file():
+        its_own.parent.mkdir(parents=True)
+        shutil.copyfile(parsed, its_own)
+    return tree
 
 
 def edit(tree: Path, *modules: str) -> None:

@@ -107,9 +107,9 @@ def test_the_contract_comes_to_the_same(tmp_path: Path, case: str, monkeypatch: 
     config = configure(tmp_path, entry("one", one), entry("other", other))
     if case in CONFLICTS:
         with pytest.raises(CheckError, match=r"delivered by two sources .*one source one, other source other"):
-            build_warehouse(config, only=["fct_charge"])
+            build_warehouse(config, only=["fct_charge_sum_monthly"])
     else:
-        build_warehouse(config, only=["fct_charge"])
+        build_warehouse(config, only=["fct_charge_sum_monthly"])
 
 
 def overlapping(root: Path) -> dict[str, Path]:

@@ -16,7 +16,7 @@ from support.billing_api import BillingApi, billing_api
 from support.bills import instance_hour, write_export
 
 from pipelines.config.settings import load_settings
-from pipelines.doctor.aws import may_describe_capacity
+from pipelines.doctor.aws import examine_account, may_describe_capacity
 from pipelines.doctor.examine import examine
 from pipelines.doctor.finding import Finding, exit_code
 
@@ -53,6 +53,11 @@ def deliver(s3: Any, root: Path, endpoint: str) -> Path:
                 body = body.replace(b"s3://example-billing/export/", b"s3://acme-billing/cur2/ml-cur2/")
             s3.put_object(Bucket="acme-billing", Key=key, Body=body)
     s3.put_object(Bucket="acme-ml", Key="trainledger/events.jsonl", Body=b"")
+    return configured(root, endpoint)
+
+
+def configured(root: Path, endpoint: str) -> Path:
+    """The configuration that names those places."""
     reach = f'endpoint_url = "{endpoint}"\nregion = "us-east-1"\n'
     config = root / "trainledger.toml"
     config.write_text(
@@ -66,6 +71,14 @@ def deliver(s3: Any, root: Path, endpoint: str) -> Path:
 def found(config: Path, *, ask_aws: bool = False) -> dict[tuple[str, str], Finding]:
     findings = examine(load_settings(config), NOW, ask_aws=ask_aws)
     return {(finding.subject, finding.check): finding for finding in findings}
+
+
+def definition(config: Path, kind: str) -> Finding:
+    """The finding on the definition of the bill, which is of this kind; S3 is not queried."""
+    settings = load_settings(config)
+    findings = examine_account(settings.billing[0], settings.tag_keys, kind)
+    (finding,) = (finding for finding in findings if finding.check == "export definition")
+    return finding
 
 
 def act_as(user: str, endpoint: str, statements: list[dict], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,12 +216,24 @@ def exports(bucket: str = "acme-billing", status: str = "HEALTHY", **table: str)
     ],
 )
 def test_the_export_is_held_against_what_the_ledger_needs(
-    s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path, answers: dict[str, Any], status: str, message: str
+    s3_endpoint: str, api: BillingApi, tmp_path: Path, answers: dict[str, Any], status: str, message: str
 ) -> None:
-    config = deliver(s3, tmp_path, s3_endpoint)
     api.answers = answers
-    finding = found(config, ask_aws=True)["billing payer", "export definition"]
+    finding = definition(configured(tmp_path, s3_endpoint), "cur2")
     assert (finding.status, message in finding.message) == (status, True), finding.message
+
+
+def reports(**change: Any) -> dict[str, Any]:
+    """The answer about a legacy report."""
+    report = {
+        "ReportName": "ml-cur2",
+        "S3Bucket": "acme-billing",
+        "TimeUnit": "HOURLY",
+        "AdditionalSchemaElements": ["RESOURCES"],
+        "RefreshClosedReports": True,
+        **change,
+    }
+    return {"DescribeReportDefinitions": {"ReportDefinitions": [report]}}
 
 
 @pytest.mark.parametrize(
@@ -222,21 +247,23 @@ def test_the_export_is_held_against_what_the_ledger_needs(
     ],
 )
 def test_a_legacy_report_is_held_against_what_the_ledger_needs(
-    s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path, change: dict[str, Any], status: str, message: str
+    s3_endpoint: str, api: BillingApi, tmp_path: Path, change: dict[str, Any], status: str, message: str
+) -> None:
+    api.answers = reports(**change)
+    finding = definition(configured(tmp_path, s3_endpoint), "cur")
+    assert (finding.status, message in finding.message) == (status, True), finding.message
+
+
+def test_the_definition_is_that_of_the_kind_of_the_bill(
+    s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path
 ) -> None:
     config = deliver(s3, tmp_path, s3_endpoint)
+    api.answers = exports() | reports()
+    of_export = found(config, ask_aws=True)["billing payer", "export definition"]
+    assert of_export.status == "ok" and of_export.message.startswith("TIME_GRANULARITY HOURLY, INCLUDE_RESOURCES TRUE")
     config.write_text(config.read_text().replace('name = "payer"', 'name = "payer"\nkind = "cur"'))
-    report = {
-        "ReportName": "ml-cur2",
-        "S3Bucket": "acme-billing",
-        "TimeUnit": "HOURLY",
-        "AdditionalSchemaElements": ["RESOURCES"],
-        "RefreshClosedReports": True,
-        **change,
-    }
-    api.answers = {"DescribeReportDefinitions": {"ReportDefinitions": [report]}}
-    finding = found(config, ask_aws=True)["billing payer", "export definition"]
-    assert (finding.status, message in finding.message) == (status, True), finding.message
+    of_report = found(config, ask_aws=True)["billing payer", "export definition"]
+    assert (of_report.status, of_report.message) == ("ok", "HOURLY, RESOURCES, closed months refreshed.")
 
 
 def test_tags_are_reported_by_their_activation(s3: Any, s3_endpoint: str, api: BillingApi, tmp_path: Path) -> None:

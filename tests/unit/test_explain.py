@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -33,21 +34,29 @@ Answer = TypeVar("Answer")
 TEN = datetime(2026, 7, 3, 10)
 
 
-def explained(config: Path, ask: Callable[[Engine], Question], read: Callable[[Explanation], Answer]) -> Answer:
-    """What `read` finds in the checked explanation of what `ask` asks."""
+@contextmanager
+def explanation(config: Path, ask: Callable[[Engine], Question]) -> Iterator[Explanation]:
+    """The checked explanation of what `ask` asks."""
     warehouse = Warehouse(load_settings(config))
     published = published_of(warehouse)
     with open_marts(warehouse, published) as marts:
         query = ask(marts)
-    with behind(warehouse, published, query) as explanation:
-        explanation.check()
-        return read(explanation)
+    with behind(warehouse, published, query) as found:
+        found.check()
+        yield found
+
+
+def explained(config: Path, ask: Callable[[Engine], Question], read: Callable[[Explanation], Answer]) -> Answer:
+    """What `read` finds in the checked explanation of what `ask` asks."""
+    with explanation(config, ask) as found:
+        return read(found)
 
 
 @pytest.fixture(scope="module")
 def shared_hour(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One p5.48xlarge (8 GPUs), 10:00 to 12:00 on 3 July: the first hour under a Savings Plan at $30 instead of
-    $55.04, the second on demand. Runs a and b hold 4 GPUs each in the first hour, b alone 4 in the second."""
+    $55.04, the second on demand. Runs a and b hold 4 GPUs each in the first hour, b alone 4 in the second. The run
+    `paper` has a machine that is not on the bill."""
     root = tmp_path_factory.mktemp("shared")
     covered = instance_hour(
         "2026-07-03T10",
@@ -72,13 +81,32 @@ def shared_hour(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for event in one_attempt("a", ["i-0a"], "p5.48xlarge", TEN, hour)
         + one_attempt("b", ["i-0a"], "p5.48xlarge", TEN, 2 * hour)
     ]
+    events += one_attempt("paper", ["i-0b"], "p5.48xlarge", TEN, hour)
     config = write_config(root, billing=export, runs=write_events(root / "runs", events))
     publish_tables(config, EXPLAIN_TABLES)
     return config
 
 
-def test_a_run_is_explained_line_by_line(shared_hour: Path) -> None:
-    lines = explained(shared_hour, lambda marts: for_run(marts, "b"), lambda found: found.lines().to_dicts())
+@pytest.fixture(scope="module")
+def run_b(shared_hour: Path) -> Iterator[Explanation]:
+    with explanation(shared_hour, lambda marts: for_run(marts, "b")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def invoice(shared_hour: Path) -> Iterator[Explanation]:
+    with explanation(shared_hour, lambda marts: for_invoice(marts, "INV-1", JULY, None)) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def first_line(shared_hour: Path) -> str:
+    """The invoice as the command shows it with one of its lines."""
+    return explain(["invoice", "INV-1", "--lines", "1", "--config", str(shared_hour)])
+
+
+def test_a_run_is_explained_line_by_line(run_b: Explanation) -> None:
+    lines = run_b.lines().to_dicts()
     # The larger part first: half of $55.04 on demand, then half of the plan's $30; the plan's hour is billed at 0,
     # for its negation cancels it (design 3.1).
     assert [[line[basis] for basis in BASES] for line in lines] == [
@@ -103,11 +131,9 @@ def test_a_run_is_explained_line_by_line(shared_hour: Path) -> None:
     assert {line["delivery_id"] for line in lines} == {"first"}
 
 
-def test_what_is_not_shown_is_summed_so_that_every_level_still_adds_up(shared_hour: Path) -> None:
-    def parts(found: Explanation) -> tuple[Decimal, Decimal]:
-        return found.lines(1)["effective_cost_usd"].sum(), found.rest(1)["effective_cost_usd"]
-
-    assert explained(shared_hour, lambda marts: for_run(marts, "b"), parts) == (Decimal("27.52"), Decimal("15"))
+def test_what_is_not_shown_is_summed_so_that_every_level_still_adds_up(run_b: Explanation) -> None:
+    assert run_b.lines(1)["effective_cost_usd"].sum() == Decimal("27.52")
+    assert run_b.rest(1)["effective_cost_usd"] == Decimal("15")
 
 
 def test_idle_time_of_a_day_is_explained(shared_hour: Path) -> None:
@@ -119,82 +145,63 @@ def test_idle_time_of_a_day_is_explained(shared_hour: Path) -> None:
     ]
 
 
-def test_an_invoice_is_explained_by_charge_type(shared_hour: Path) -> None:
-    types = explained(
-        shared_hour,
-        lambda marts: for_invoice(marts, "INV-1", JULY, None),
-        lambda found: found.by_charge_type().rows(),
-    )
+def test_an_invoice_is_explained_by_charge_type(invoice: Explanation) -> None:
     # Charge type, lines, invoiced, ledger, difference: usage and negation of a plan cancel and are billed at 0.
-    assert types == [
+    assert invoice.by_charge_type().rows() == [
         ("SavingsPlanCoveredUsage", 1, Decimal("55.04"), Decimal(0), Decimal("55.04")),
         ("SavingsPlanNegation", 1, Decimal("-55.04"), Decimal(0), Decimal("-55.04")),
         ("Usage", 1, Decimal("55.04"), Decimal("55.04"), Decimal(0)),
     ]
 
 
-def test_what_cancels_on_an_invoice_is_shown(shared_hour: Path) -> None:
-    page = explain(["invoice", "INV-1", "--config", str(shared_hour)])
+def test_what_cancels_on_an_invoice_is_shown(first_line: str) -> None:
     # Covered use at 55.04 and its negation at -55.04 (the bill above); the hour on demand differs by nothing.
-    assert "The differences of SavingsPlanCoveredUsage and SavingsPlanNegation cancel" in page
+    assert "The differences of SavingsPlanCoveredUsage and SavingsPlanNegation cancel" in first_line
 
 
-def test_lines_and_their_pieces_are_counted_apart_and_sum_at_every_level(shared_hour: Path) -> None:
+def test_lines_and_their_pieces_are_counted_apart_and_sum_at_every_level(
+    shared_hour: Path, invoice: Explanation, first_line: str
+) -> None:
     """Three lines. The covered hour is a's half and b's, the hour on demand b's half and idle: with the negation 5."""
-
-    def counts(found: Explanation) -> list[tuple[int, int]]:
-        total = found.total()
-        levels = [found.level(level) for level in found.question.levels]
-        summed = [(total["line_count"], sum(level["piece_count"].to_list())) for level in levels]
-        return [(total["line_count"], total["piece_count"]), *summed]
-
-    assert explained(shared_hour, lambda marts: for_invoice(marts, "INV-1", JULY, None), counts) == [
-        (3, 5),
-        (3, 5),
-    ]
-    page = explain(["invoice", "INV-1", "--lines", "1", "--config", str(shared_hour)])
-    assert "all 5 pieces of 3 lines " in page
-    assert "and 4 more pieces " in page
+    total = invoice.total()
+    levels = [invoice.level(level) for level in invoice.question.levels]
+    summed = [(total["line_count"], sum(level["piece_count"].to_list())) for level in levels]
+    assert [(total["line_count"], total["piece_count"]), *summed] == [(3, 5), (3, 5)]
+    assert "all 5 pieces of 3 lines " in first_line
+    assert "and 4 more pieces " in first_line
     # What run b has of either line is one piece of it, so they are called lines.
     assert "all 2 lines " in explain(["run", "b", "--config", str(shared_hour)])
 
 
-def test_the_rule_of_every_charge_type_is_explained_also_of_lines_that_are_not_shown(shared_hour: Path) -> None:
-    page = explain(["invoice", "INV-1", "--lines", "1", "--config", str(shared_hour)])
-    rules = page[page.index("How each charge type") : page.index("Buckets\n")]
+def test_the_rule_of_every_charge_type_is_explained_also_of_lines_that_are_not_shown(first_line: str) -> None:
+    rules = first_line[first_line.index("How each charge type") : first_line.index("Buckets\n")]
     assert [rule.strip().partition(":")[0] for rule in rules.splitlines()[1:] if rule.startswith("  ")] == [
         "SavingsPlanCoveredUsage",
         "SavingsPlanNegation",
         "Usage",
     ]
-    buckets = page[page.index("Buckets\n") : page.index("Files (rows count")].splitlines()
+    buckets = first_line[first_line.index("Buckets\n") : first_line.index("Files (rows count")].splitlines()
     # a and b run, half an hour is idle; what a negation takes away belongs to nothing else.
     assert [line.strip().partition(":")[0] for line in buckets[1:] if line] == ["run", "idle", "other"]
 
 
-def test_a_figure_that_its_lines_do_not_come_to_is_an_error_with_both_amounts(shared_hour: Path) -> None:
-    def ask(marts: Engine) -> Question:
-        query = for_run(marts, "b")
-        return replace(query, rows=query.rows.with_columns(pl.col("effective_cost_usd") + Decimal("0.0000000001")))
-
+def test_a_figure_that_its_lines_do_not_come_to_is_an_error_with_both_amounts(run_b: Explanation) -> None:
+    rows = run_b.question.rows.with_columns(pl.col("effective_cost_usd") + Decimal("0.0000000001"))
+    wrong = replace(run_b, question=replace(run_b.question, rows=rows))
     with pytest.raises(CheckError, match=r"is 42\.5200000001, its bill lines sum to 42\.5200000000"):
-        explained(shared_hour, ask, lambda found: None)
+        wrong.check()
 
 
-def test_a_run_without_bill_lines_states_it(shared_hour: Path, tmp_path: Path) -> None:
-    export = write_export(tmp_path, {JULY: [instance_hour("2026-07-03T10", "i-0a", "p5.48xlarge", "55.04")]})
-    events = one_attempt("paper", ["i-0b"], "p5.48xlarge", TEN, timedelta(hours=1))
-    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
-    publish_tables(config, EXPLAIN_TABLES)
-    assert explained(config, lambda marts: for_run(marts, "paper"), lambda f: f.total()["line_count"]) == 0
-    assert "No bill lines found." in explain(["run", "paper", "--config", str(config)])
+def test_a_run_without_bill_lines_states_it(shared_hour: Path) -> None:
+    assert explained(shared_hour, lambda marts: for_run(marts, "paper"), lambda f: f.total()["line_count"]) == 0
+    assert "No bill lines found." in explain(["run", "paper", "--config", str(shared_hour)])
 
 
 @pytest.mark.parametrize(
     ("ask", "sentence"),
     [
         (lambda marts: for_run(marts, "bb"), "'bb' is not a known run; did you mean b?"),
-        (lambda marts: for_run(marts, "zzzz"), "'zzzz' is not a known run; the run ids are a, b."),
+        (lambda marts: for_run(marts, "zzzz"), "'zzzz' is not a known run; the run ids are a, b, paper."),
         (
             lambda marts: for_day(marts, "2026-07-04", {}),
             "'2026-07-04' is not a known day in the ledger; did you mean 2026-07-03?",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -36,13 +37,19 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "trainledger.toml"
 
 
-@pytest.fixture
-def explained(servers: Path) -> Iterator[Explanation]:
+@contextmanager
+def explanation(servers: Path) -> Iterator[Explanation]:
     warehouse = Warehouse(load_settings(servers))
     published = published_of(warehouse)
     with open_marts(warehouse, published) as marts:
         question = for_model(marts, "llama-3.1-8b", "2026-07", None)
     with behind(warehouse, published, question) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def explained(servers: Path) -> Iterator[Explanation]:
+    with explanation(servers) as found:
         yield found
 
 
@@ -79,10 +86,11 @@ def test_a_figure_that_its_lines_do_not_come_to_is_an_error(explained: Explanati
         wrong.check()
 
 
-def test_a_server_bears_no_more_idle_time_than_its_machine_had(explained: Explanation) -> None:
-    explained._engine.view_sql("unheld", "select 'i-0day' as resource_id, 31.27 as effective_cost_usd")
-    with pytest.raises(CheckError, match=r"shared idle time of chat is 31\.2727272727, .* comes to 31\.27 "):
-        explained.check()
+def test_a_server_bears_no_more_idle_time_than_its_machine_had(servers: Path) -> None:
+    with explanation(servers) as explained:
+        explained._engine.view_sql("unheld", "select 'i-0day' as resource_id, 31.27 as effective_cost_usd")
+        with pytest.raises(CheckError, match=r"shared idle time of chat is 31\.2727272727, .* comes to 31\.27 "):
+            explained.check()
 
 
 def test_a_mart_that_its_drill_downs_do_not_come_to_is_an_error() -> None:

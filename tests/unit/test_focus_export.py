@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import subprocess
-import sys
 from collections import defaultdict
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +13,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 from support.bills import instance_hour, write_config, write_export
+from support.commands import run_command
 from support.cur_exports import (
     CUR2_LINE,
     LEGACY_LINE,
@@ -195,12 +194,14 @@ def tag_objects(raw: list) -> list[dict[str, str] | None]:
     return [text and json.loads(text) for (text,) in found]
 
 
-def test_the_command_shows_what_a_month_comes_to(built_company: Company, tmp_path: Path) -> None:
-    command = ["export", "focus", "--config", built_company.config, "--month", JULY, "--out", tmp_path]
-    done = subprocess.run([sys.executable, "-m", "pipelines", *command], capture_output=True, text=True, check=True)
+def test_the_command_shows_what_a_month_comes_to(
+    built_company: Company, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("export", "focus", "--config", str(built_company.config), "--month", JULY, "--out", str(tmp_path))
+    done = run_command(capsys, *command)
     sentence = "2 charges  BilledCost 110.08 USD  EffectiveCost 110.08 USD, credits taken off"
-    assert f"{JULY}             {sentence}" in done.stdout
-    assert "[1/1] focus 2026-07" in done.stderr
+    assert f"{JULY}             {sentence}" in done.out
+    assert "[1/1] focus 2026-07" in done.err
     assert duckdb.read_parquet(str(tmp_path / "focus-1.2" / f"billing_period={JULY}" / FILES[1])).shape[0] == 2
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.bills import instance_time, one_attempt, write_config, write_events, write_export
-from support.ledgers import ask, lazy_warehouse, publish_tables
+from support.ledgers import LazyBuilder, ask, lazy_warehouse, publish_tables
 
 from pipelines.analysis.estimate import sample, unit_cost
 from pipelines.base.errors import UsageError
@@ -30,12 +30,12 @@ HOURS = {"gpu-1": 2, "gpu-2": 3, "gpu-3": 4, "gpu-failed": 1}
 TABLES = ("detail_baseline", "mart_savings_monthly")
 
 
-def company(root: Path, baseline: str = BASELINE, rate: str = "55.04") -> Path:
+def company(root: Path, *baselines: str) -> Path:
     """Four GPU runs of June, and one Trainium run of July: five hours at 21.50 for an epoch."""
     june, events = [], []
     for day, (run_id, hours) in enumerate(HOURS.items(), start=1):
         start = datetime(2026, 6, day, 10)
-        june += instance_time(f"i-{day}", "p5.48xlarge", rate, start, timedelta(hours=hours))
+        june += instance_time(f"i-{day}", "p5.48xlarge", "55.04", start, timedelta(hours=hours))
         inside = [{"event": "epoch_completed", "epoch": 1, "at": f"2026-06-0{day}T{10 + hours}:00:00Z"}]
         made = one_attempt(
             run_id, [f"i-{day}"], "p5.48xlarge", start, timedelta(hours=hours), inside * (day < 4), **WORK
@@ -49,21 +49,22 @@ def company(root: Path, baseline: str = BASELINE, rate: str = "55.04") -> Path:
     events += one_attempt("trn", ["i-5"], "trn1.32xlarge", start, timedelta(hours=5), inside, **WORK)
     export = write_export(root, {"2026-06": june, "2026-07": july})
     config = write_config(root, billing=export, runs=write_events(root / "runs", events))
-    text = config.read_text()
-    return declare(config, text, baseline)
+    return declare(config, config.read_text(), *baselines)
 
 
-def declare(config: Path, text: str, baseline: str) -> Path:
-    """The configuration with the baseline and its digest."""
-    (config.parent / "b.toml").write_text(baseline)
-    seal = hashlib.sha256(baseline.encode()).hexdigest()
-    config.write_text(f'{text}\n[[decisions.baselines]]\nfile = "b.toml"\nsha256 = "{seal}"\n')
+def declare(config: Path, text: str, *baselines: str) -> Path:
+    """The configuration with the baselines and their digests."""
+    for number, baseline in enumerate(baselines):
+        (config.parent / f"b{number}.toml").write_text(baseline)
+        seal = hashlib.sha256(baseline.encode()).hexdigest()
+        text += f'\n[[decisions.baselines]]\nfile = "b{number}.toml"\nsha256 = "{seal}"\n'
+    config.write_text(text)
     return config
 
 
 def test_hours_come_from_all_ended_runs(tmp_path: Path) -> None:
     """(2 + 3 + 4 + 1) / 3 epochs; what was paid is the on-demand price. The run of July took 5 x 21.50 = 107.50."""
-    built = lazy_warehouse(company(tmp_path))
+    built = lazy_warehouse(company(tmp_path, BASELINE))
     (row,) = ask(built, "select * from detail_baseline").to_dicts()
     assert (row["run_count"], row["failed_run_count"], row["baseline_evidence"]) == (3, 1, "measured")
     assert row["hours_per_unit"] == pytest.approx(10 / 3)
@@ -86,16 +87,8 @@ def test_hours_come_from_all_ended_runs(tmp_path: Path) -> None:
     assert saved["is_headline"] is False
 
 
-def test_a_window_of_expensive_runs_shows_what_all_runs_took(tmp_path: Path) -> None:
-    """The runs of 2 to 4 June alone: (3 + 4 + 1) / 2 epochs are 4 hours; with that of the 1st, 10 / 3."""
-    built = lazy_warehouse(company(tmp_path, BASELINE.replace('"gpu-1", ', "")))
-    (row,) = ask(built, "select * from detail_baseline").to_dicts()
-    assert (row["first_run_date"], row["hours_per_unit"]) == (date(2026, 6, 2), 4)
-    assert row["all_runs_hours_per_unit"] == pytest.approx(10 / 3)
-
-
 def test_a_run_whose_machine_another_run_claims_measures_nothing(tmp_path: Path) -> None:
-    config = company(tmp_path)
+    config = company(tmp_path, BASELINE)
     other = one_attempt("other", ["i-1"], "p5.48xlarge", datetime(2026, 6, 1, 10), timedelta(hours=2), [], model="x")
     write_events(tmp_path / "runs", other, "other.jsonl")
     (row,) = ask(lazy_warehouse(config), "select hours_per_unit, missing_evidence from detail_baseline").to_dicts()
@@ -103,20 +96,46 @@ def test_a_run_whose_machine_another_run_claims_measures_nothing(tmp_path: Path)
     assert row == {"hours_per_unit": None, "missing_evidence": reason}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ('"gpu-1", ', "", None),
-        ('"gpu-2", ', "", "run gpu-2 of the same days is not named"),
-        ('"gpu-failed"', '"gpu-failed", "unknown"', "run unknown is not on the bill"),
-        ('"gpu-failed"', '"gpu-failed", "trn"', "run trn used trn1.32xlarge"),
-        ("frozen_on = 2026-06-30", "frozen_on = 2026-06-03", "run gpu-failed ended on 2026-06-04, after the baseline"),
-        (WORKLOAD, f"other {WORKLOAD}", f"run gpu-1 is of the workload {WORKLOAD}"),
-    ],
-)
-def test_runs_that_do_not_measure_it(tmp_path: Path, old: str, new: str, reason: str | None) -> None:
-    built = lazy_warehouse(company(tmp_path, BASELINE.replace(old, new)))
-    (row,) = ask(built, "select hours_per_unit, is_sealed, missing_evidence from detail_baseline").to_dicts()
+# By name: what of the baseline is written otherwise, and why it then measures nothing.
+OTHERS: dict[str, tuple[str, str, str | None]] = {
+    "later": ('"gpu-1", ', "", None),
+    "gap": ('"gpu-2", ', "", "run gpu-2 of the same days is not named"),
+    "unbilled": ('"gpu-failed"', '"gpu-failed", "unknown"', "run unknown is not on the bill"),
+    "mixed": ('"gpu-failed"', '"gpu-failed", "trn"', "run trn used trn1.32xlarge"),
+    "early": (
+        "frozen_on = 2026-06-30",
+        "frozen_on = 2026-06-03",
+        "run gpu-failed ended on 2026-06-04, after the baseline",
+    ),
+    "apart": (WORKLOAD, f"other {WORKLOAD}", f"run gpu-1 is of the workload {WORKLOAD}"),
+}
+TYPED = "hours_per_unit = 40\nhours_low_per_unit = 40\nhours_high_per_unit = 40\n"
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> LazyBuilder:
+    """Baselines of the same runs, and one whose hours somebody typed."""
+    written = {name: BASELINE.replace(old, new) for name, (old, new, _) in OTHERS.items()}
+    written["typed"] = BASELINE[: BASELINE.index("run_ids")] + TYPED
+    # A workload has one baseline of a day.
+    baselines = (
+        text.replace('name = "b"', f'name = "{name}"').replace("2026-06-30", f"2026-06-{day}")
+        for day, (name, text) in enumerate(written.items(), start=24)
+    )
+    return lazy_warehouse(company(tmp_path_factory.mktemp("others"), *baselines))
+
+
+def test_a_window_of_expensive_runs_shows_what_all_runs_took(others: LazyBuilder) -> None:
+    """The runs of 2 to 4 June alone: (3 + 4 + 1) / 2 epochs are 4 hours; with that of the 1st, 10 / 3."""
+    (row,) = ask(others, "select * from detail_baseline where baseline_name = 'later'").to_dicts()
+    assert (row["first_run_date"], row["hours_per_unit"]) == (date(2026, 6, 2), 4)
+    assert row["all_runs_hours_per_unit"] == pytest.approx(10 / 3)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_runs_that_do_not_measure_it(others: LazyBuilder, name: str) -> None:
+    (row,) = ask(others, f"select * from detail_baseline where baseline_name = '{name}'").to_dicts()
+    reason = OTHERS[name][-1]
     if reason is None:
         assert row["hours_per_unit"] == 4, "(3 + 4 + 1) / 2: runs before the first named one are another time"
     else:
@@ -124,19 +143,18 @@ def test_runs_that_do_not_measure_it(tmp_path: Path, old: str, new: str, reason:
         assert (row["hours_per_unit"], row["is_sealed"]) == (None, False)
 
 
-def test_an_asserted_figure_is_labeled(tmp_path: Path) -> None:
+def test_an_asserted_figure_is_labeled(others: LazyBuilder) -> None:
     """40 hours instead of 3.33: $2,201.60 less $107.50 would be avoided."""
-    typed = "hours_per_unit = 40\nhours_low_per_unit = 40\nhours_high_per_unit = 40\n"
-    built = lazy_warehouse(company(tmp_path, BASELINE[: BASELINE.index("run_ids")] + typed))
-    (row,) = ask(built, "select baseline_evidence, is_headline, avoided_cost_usd from mart_savings_monthly").rows()
+    saved = "select baseline_evidence, is_headline, avoided_cost_usd from mart_savings_monthly"
+    (row,) = ask(others, f"{saved} where baseline_name = 'typed'").rows()
     assert row == ("asserted", False, Decimal("2094.10"))
-    (warned,) = built.failing_rows("avoided_cost_rests_on_an_asserted_baseline")
-    assert (warned["baseline_name"], warned["avoided_cost_usd"]) == ("b", "2094.1000000000")
+    (warned,) = others.failing_rows("avoided_cost_rests_on_an_asserted_baseline")
+    assert (warned["baseline_name"], warned["avoided_cost_usd"]) == ("typed", "2094.1000000000")
 
 
 def test_published_figures_stay(tmp_path: Path) -> None:
     """The failed run is no longer recorded: nine hours of three epochs would be left of ten."""
-    config = company(tmp_path)
+    config = company(tmp_path, BASELINE)
     sealed = "select * exclude (all_runs_hours_per_unit) from detail_baseline"
     first = ask(publish_tables(config, TABLES), sealed)
     events = tmp_path / "runs" / "events.jsonl"
@@ -147,7 +165,7 @@ def test_published_figures_stay(tmp_path: Path) -> None:
 
 
 def test_a_version_edited_in_place_is_refused(tmp_path: Path) -> None:
-    config = company(tmp_path)
+    config = company(tmp_path, BASELINE)
     text = config.read_text().partition("\n[[decisions")[0]
     publish_tables(config, TABLES)
     declare(config, text, BASELINE.replace('"gpu-1", ', ""))

@@ -136,3 +136,21 @@ def test_payers_on_s3_share_a_client_and_cost_a_listing_each(on_s3: Settings, re
     # Nor does fetching what was planned make another one.
     assert [raw.line_count for raw in warehouse.bill.ingest(MONTHS[0])] == [1] * PAYERS
     assert requests.count("client") == 1
+
+
+def test_a_delivery_of_ten_thousand_files_is_planned_by_its_manifest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file is opened."""
+    location = cur2_export(tmp_path, {f"part-{number:05d}.csv.gz": b"x" for number in range(10_000)})
+    config = tmp_path / "trainledger.toml"
+    config.write_text(f'[warehouse]\nlocation = "w"\n[[billing]]\nname = "payer"\nlocation = "{location}"\n')
+    read: list[str] = []
+    plain = LocalStore.open
+    monkeypatch.setattr(LocalStore, "open", lambda store, key: read.append(key) or plain(store, key))
+    warehouse = Warehouse(load_settings(config))
+    (planned,) = plan(warehouse).inputs["deliveries"]
+    assert planned["billing_period"] == "2026-07"
+    (delivery,) = warehouse.bill.deliveries
+    assert len(delivery.objects) == 10_000 and not delivery.missing
+    assert [Path(key).name for key in read] == ["ml-cur2-Manifest.json"]

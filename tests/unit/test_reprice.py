@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.commands import run_command
-from support.ledgers import REPRICE_TABLES, publish_tables
 
 from pipelines.analysis.repricing import break_even_baseline_price, price_of_what, repriced_saving
 
@@ -139,17 +137,11 @@ def test_wrong_arguments(words: list[str], error: str, capsys: Captured) -> None
     assert (result.code, result.error) == (2, error)
 
 
-def test_a_workload_of_one_side_or_of_none(tmp_path: Path, capsys: Captured) -> None:
-    """An hour of one GPU node: there is nothing to compare it with."""
-    start = datetime(2026, 7, 14, 10)
-    lines = [instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04")]
-    events = one_attempt("run-a", ["i-0a"], "p5.48xlarge", start, timedelta(hours=1), model="llama", dataset="c4")
-    config = write_config(
-        tmp_path, billing=write_export(tmp_path, {"2026-07": lines}), runs=write_events(tmp_path / "runs", events)
-    )
-    publish_tables(config, REPRICE_TABLES)
+def test_a_workload_of_one_side_or_of_none(published_story: Callable[[str], Path], capsys: Captured) -> None:
+    """`alone` of 8192 tokens has one run, on a GPU: there is nothing to compare it with."""
+    config = published_story("wins_ties_and_losses") / "trainledger.toml"
     own = ("--at", "2026-08-01", "--config", str(config))
-    result = run_command(capsys, "reprice", "llama", *own)
+    result = run_command(capsys, "reprice", "alone / corp-v3 / seq 8192", *own)
     assert result.code == 1
     assert result.error.endswith("cannot be repriced: of its completed runs the bill has 1 on GPU and no on Trainium.")
     result = run_command(capsys, "reprice", "bert", *own)

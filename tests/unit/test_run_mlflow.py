@@ -88,7 +88,9 @@ def story(server: str) -> tuple[dict[str, str], RunRecords]:
     )
     assert done.returncode == -9, done.stderr
     ids = json.loads([line for line in done.stdout.splitlines() if line.startswith("{")][-1])
-    return ids, read_runs(source(server))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.ingest.runs.mlflow._HISTORY_PAGE", 100)
+        return ids, read_runs(source(server))
 
 
 def rows(story: tuple[dict[str, str], RunRecords], table: str, run: str, *columns: str) -> list[tuple]:
@@ -148,8 +150,8 @@ def test_a_nested_run_names_its_parent(story) -> None:
 
 @needs_server
 def test_a_long_history_is_read_to_its_last_page(story) -> None:
-    """30,000 points are more than one page; the last is 29.999 s after eight."""
-    assert rows(story, "run", "many", "last_seen_at") == [(datetime.fromisoformat("2026-07-01T08:00:29.999"),)]
+    """300 points are three pages of 100; the last is 0.299 s after eight."""
+    assert rows(story, "run", "many", "last_seen_at") == [(datetime.fromisoformat("2026-07-01T08:00:00.299"),)]
 
 
 @needs_server
@@ -178,6 +180,7 @@ def test_a_folder_is_read_by_mlflow_itself_and_left_as_it_is(shared_data: Path, 
 
 @needs_server
 def test_a_file_is_read_as_its_server_is(story, server_home: Path, monkeypatch) -> None:
+    """Here in pages as large as MLflow gives them."""
     monkeypatch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "")
     records = read_runs(source(str(server_home / "m.db")))

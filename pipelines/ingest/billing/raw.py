@@ -1,4 +1,4 @@
-"""The delivered bill of all configured sources, one billing month at a time, as the models read it."""
+"""The delivered bill of all configured sources, one billing month, or what one source delivers of it, at a time."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from pipelines.ingest.billing.delivery import RECORD, Delivery, RawDelivery, del
 from pipelines.ingest.billing.exports import Progress, ingest, ingest_in_store, is_current, list_deliveries
 from pipelines.ingest.billing.manifest import CACHE, in_threads
 from pipelines.ingest.billing.select import RawSelect, raw_select
+from pipelines.warehouse.part import is_within, month_of, part_of, source_of
+from pipelines.warehouse.storage_local import LocalStore
 from pipelines.warehouse.stores import Stores
 
 # Listing waits on the network, and a listing of years takes some memory.
@@ -40,7 +42,7 @@ class RawBill:
 
     With a warehouse in a bucket, `store`, the raw store is its folder `raw/`, so that a fresh machine reads no source
     file of an unchanged month; `raw_root` is then a cache of records and of the files being read. `cluster` opens an
-    engine whose executors fetch and read the files; no file then comes to this machine.
+    engine whose executors fetch and read the files; this machine then reads none of them.
     """
 
     def __init__(self, raw_root: Path, settings: Settings, store: Store | None = None, cluster: Cluster | None = None):
@@ -51,7 +53,8 @@ class RawBill:
         self._sources = {source.name: source for source in settings.billing}
         self._stores = Stores()
         self._stored: dict[str, list[RawDelivery]] = {}
-        self._selects: dict[tuple[str, str], RawSelect] = {}
+        self._of_source: dict[str, RawDelivery] = {}
+        self._selects: dict[tuple[str, ...], RawSelect] = {}
 
     @cached_property
     def deliveries(self) -> list[Delivery]:
@@ -67,11 +70,15 @@ class RawBill:
         return found
 
     def ingest(self, period: str, progress: Progress | None = None) -> list[RawDelivery]:
-        """Bring what the sources deliver for a month into the raw store; what is there already stays."""
+        """Bring what the sources, or one of them, deliver for a month into the raw store; what is there stays."""
         if period not in self._stored:
-            deliveries = [delivery for delivery in self.deliveries if delivery.billing_period == period]
-            refuse_copies(deliveries, self._sources)
-            self._stored[period] = [self._ingested(delivery, progress) for delivery in deliveries]
+            deliveries = {part_of(each.billing_period, each.source): each for each in self.deliveries}
+            wanted = [part for part in deliveries if is_within(part, period)]
+            refuse_copies([deliveries[part] for part in wanted], self._sources)
+            for part in wanted:
+                if part not in self._of_source:
+                    self._of_source[part] = self._ingested(deliveries[part], progress)
+            self._stored[period] = [self._of_source[part] for part in wanted]
         return self._stored[period]
 
     def fingerprint(self, table: str, period: str | None) -> str:
@@ -97,7 +104,7 @@ class RawBill:
         for raw in delivered if self._cluster is None else ():
             self.bring(raw)
         for view, files in select.views.items():
-            engine.scan_files(view, [self._uri(file) for file in files] if self._cluster else files)
+            engine.scan_files(view, [self._uri(file) for file in files] if self._cluster and self._store else files)
 
     def forget_superseded(self) -> None:
         """Remove stored deliveries that a newer one of the same month has replaced."""
@@ -129,21 +136,22 @@ class RawBill:
         return [delivery for _, delivery in sorted(found.items())]
 
     def _ingested(self, delivery: Delivery, progress: Progress | None) -> RawDelivery:
-        source = self._sources[delivery.source]
-        if self._store is None:
-            return ingest(delivery, source, self._raw_root, progress, self._stores)
+        source, store = self._sources[delivery.source], self._store
         folder = delivery.folder(self._raw_root)
-        known = load(folder, is_whole=False) if folder / RECORD in self._kept else None
+        known = load(folder, is_whole=not store) if not store or folder / RECORD in self._kept else None
         if known and is_current(known, delivery):
             return known
         if not self._cluster:
             raw = ingest(delivery, source, self._raw_root, progress, self._stores)
-            for file in raw.files:
-                self._store.upload(raw.path(file), self._key(raw.path(file)))
+            if store:
+                for file in raw.files:
+                    store.upload(raw.path(file), self._key(raw.path(file)))
         else:
             with self._cluster() as engine:
-                raw = ingest_in_store(delivery, source, self._raw_root, self._store, engine)
+                target = store or LocalStore(str(self._raw_root.parent))
+                raw = ingest_in_store(delivery, source, self._raw_root, target, engine)
             raw.folder.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(raw.folder / "ids", ignore_errors=True)
             save(raw, raw.folder)
         self._keep_record(raw.folder / RECORD)
         return raw
@@ -185,12 +193,13 @@ class RawBill:
     def _select(self, table: str, period: str | None) -> RawSelect:
         if period is None:
             raise SourceError("The bill is read one month at a time; a model over it must be replaced by month.")
+        delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
+        key = (table, *(f"{raw.delivery.source} {raw.delivery.fingerprint}" for raw in delivered))
         # Every table made from the bill needs it for its fingerprint.
-        if (table, period) not in self._selects:
-            delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
+        if key not in self._selects:
             listed = next(listed for listed in LISTS if listed.table == table)
-            self._selects[table, period] = raw_select(delivered, self._settings.tag_keys, listed)
-        return self._selects[table, period]
+            self._selects[key] = raw_select(delivered, self._settings.tag_keys, listed)
+        return self._selects[key]
 
 
 class PublishedBill(RawBill):
@@ -219,10 +228,11 @@ class PublishedBill(RawBill):
         """The published deliveries of a month. SourceError when one was replaced and is kept nowhere."""
         if not self._stored:
             self._fetch_records()
-        if period not in self._stored:
-            named = [delivery for delivery in self._named if delivery["billing_period"] == period]
-            self._stored[period] = [self._find(delivery, progress) for delivery in named]
-        return self._stored[period]
+        month, source = month_of(period), source_of(period)
+        if month not in self._stored:
+            named = [delivery for delivery in self._named if delivery["billing_period"] == month]
+            self._stored[month] = [self._find(delivery, progress) for delivery in named]
+        return [raw for raw in self._stored[month] if source in (None, raw.delivery.source)]
 
     def _find(self, named: Mapping[str, Any], progress: Progress | None) -> RawDelivery:
         name, month = named["source"], named["billing_period"]

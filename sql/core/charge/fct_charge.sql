@@ -1,5 +1,5 @@
 -- One row per bill line that is shared out over time, and per day and set of attributes of the lines that are not.
--- partition: billing_period
+-- partition: billing_period, source_name
 -- One pass over the bill. A line that is shared out keeps its identity, and its pieces have the buckets; the others are
 -- summed, each in its bucket. Lines are grouped by the key of their kind, and only the sums get its words.
 with claimed as (

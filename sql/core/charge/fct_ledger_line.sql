@@ -117,4 +117,4 @@ select
     line.billed_cost_usd as line_billed_cost_usd
 from entry
 join line using (source_name, source_file, source_row)
-left join stg_aws__charge_kind as kind using (billing_period, charge_kind_id)
+left join stg_aws__charge_kind as kind using (source_name, charge_kind_id)

@@ -1,9 +1,9 @@
--- One row per payer, instance and unbroken stretch of its billed hours in a month; without an instance, all usage of the payer.
--- partition: billing_period
+-- One row per source, payer, instance and unbroken stretch of its billed hours in a month; without an instance, all usage of the payer.
+-- partition: billing_period, source_name
 -- It shows whether a run that records no end still has its instances (stg_tracker__attempt).
 with usage_hour as (
     select
-        billing_period, bill_payer_account_id as payer_account_id,
+        source_name, billing_period, bill_payer_account_id as payer_account_id,
         case when is_instance_id(line_item_resource_id) then line_item_resource_id else '' end as resource_id,
         line_item_usage_start_date as started_at, line_item_usage_end_date as ended_at
     from aws_cur_line_item
@@ -13,7 +13,7 @@ with usage_hour as (
     union all
 
     select
-        billing_period, billing_account_id,
+        source_name, billing_period, billing_account_id,
         regexp_extract(coalesce(resource_id, ''), '^(arn:.*:instance/)?(i-.*)$', 2), charge_period_start, charge_period_end
     from aws_focus_line_item
     where charge_category = 'Usage' and commitment_discount_status is distinct from 'Unused'
@@ -22,7 +22,7 @@ with usage_hour as (
 -- One row per day for its whole hours, a bit each; per line for what is less than an hour.
 day as (
     select
-        billing_period, payer_account_id, resource_id, cast(started_at as date) as usage_date,
+        source_name, billing_period, payer_account_id, resource_id, cast(started_at as date) as usage_date,
         case when not is_whole_hour then started_at end as part_started_at,
         case when not is_whole_hour then ended_at end as part_ended_at,
         min(started_at) as started_at, max(ended_at) as ended_at,
@@ -45,12 +45,12 @@ marked as (
         *, case when started_at <= max(ended_at) over (partition by billing_period, payer_account_id, resource_id
             order by started_at, ended_at rows between unbounded preceding and 1 preceding) then 0 else 1 end as is_new
     from (
-        select billing_period, payer_account_id, resource_id, started_at, ended_at from used where is_unbroken
+        select source_name, billing_period, payer_account_id, resource_id, started_at, ended_at from used where is_unbroken
 
         union all
 
         select
-            billing_period, payer_account_id, resource_id, cast(usage_date as timestamp) + hour_no * interval 1 hour,
+            source_name, billing_period, payer_account_id, resource_id, cast(usage_date as timestamp) + hour_no * interval 1 hour,
             cast(usage_date as timestamp) + (hour_no + 1) * interval 1 hour
         from used
         cross join (select unnest(range(24)) as hour_no) as clock
@@ -65,6 +65,6 @@ numbered as (
     from marked
 )
 
-select billing_period, payer_account_id, resource_id, min(started_at) as started_at, max(ended_at) as ended_at
+select source_name, billing_period, payer_account_id, resource_id, min(started_at) as started_at, max(ended_at) as ended_at
 from numbered
-group by billing_period, payer_account_id, resource_id, stretch_no
+group by source_name, billing_period, payer_account_id, resource_id, stretch_no

@@ -1,5 +1,5 @@
 -- One row per combination of what lines of a delivered report bill, without who used when how much: their sums.
--- partition: billing_period
+-- partition: billing_period, source_name
 -- Millions of lines share some thousand combinations. Read off the lines once, they show what each is
 -- (stg_aws__cur_line_kind) and what the invoices come to (stg_aws__invoice_total).
 with combination as (

@@ -1,5 +1,5 @@
 -- One row per combination of what lines of a delivered report bill: what it is by our rules.
--- partition: billing_period
+-- partition: billing_period, source_name
 -- A line finds its own by all of the columns (cur_is_of_kind). Only this SQL knows the line-item types (facts 2).
 with line as (
     select
@@ -95,7 +95,7 @@ kind as (
 )
 
 select
-    billing_period, bill_billing_period_start_date, bill_payer_account_id, bill_invoice_id, bill_billing_entity,
+    source_name, billing_period, bill_billing_period_start_date, bill_payer_account_id, bill_invoice_id, bill_billing_entity,
     bill_invoicing_entity, billing_currency, line_item_line_item_type, line_item_line_item_description,
     line_item_product_code, line_item_usage_type, line_item_operation, pricing_term, product_instance_type,
     product_region_code, reservation_reservation_a_r_n, capacity_reservation_capacity_reservation_arn,

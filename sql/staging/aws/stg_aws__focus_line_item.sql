@@ -66,7 +66,7 @@ ruled as (
 
 -- Bills that name the programs a line is eligible for name them on each such line.
 eligible_bill as (
-    select distinct billing_period, billing_account_id, true as names_programs
+    select distinct source_name, billing_period, billing_account_id, true as names_programs
     from aws_focus_line_item
     where commitment_program_eligibility_details is not null
 ),
@@ -112,7 +112,7 @@ select
     -- Other clouds may share the export.
     case when billing_entity in ('AWS', 'AWS Marketplace') then tag_run_id end as tag_run_id, tag_owner, tag_team
 from bought as line
-left join eligible_bill using (billing_period, billing_account_id)
+left join eligible_bill using (source_name, billing_period, billing_account_id)
 left join ref_instance_type as accelerator on accelerator.instance_type = line.catalog_type
 left join (select service, shared_reason from ref_service) as listed on listed.service = line.service
 cross join policy

@@ -45,7 +45,11 @@ served as (
         traffic.ended_at, traffic.instance_type, traffic.account_id, traffic.region_id,
         least(traffic.accelerators_used, pod.accelerator_count) as accelerators_used, traffic.evidence, traffic.bucket
     from stg_serving__traffic as traffic
-    left join stg_aws__pod_machine as pod on pod.pod_id = traffic.resource_id
+    left join (
+        select pod_id, max(resource_id) as resource_id, max(accelerator_count) as accelerator_count
+        from stg_aws__pod_machine
+        group by pod_id
+    ) as pod on pod.pod_id = traffic.resource_id
     where traffic.server_id is not null and traffic.resource_id is not null
 ),
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from html import unescape
 from pathlib import Path
 
 import polars as pl
 import pytest
 from support.ledgers import build_warehouse
+from support.report_marts import charts_drawn_once
 from typer.testing import CliRunner
 
 from pipelines.base.errors import EngineError, UsageError
@@ -46,6 +48,22 @@ def published(warehouse: Warehouse) -> Publication:
 def marts(warehouse: Warehouse, published: Publication) -> Iterator[Engine]:
     with open_marts(warehouse, published) as engine:
         yield engine
+
+
+@pytest.fixture(scope="module")
+def proof(marts: Engine, published: Publication) -> str:
+    """The savings proof of the newest month."""
+    return proof_of(marts, published)
+
+
+def proof_of(marts: Engine, published: Publication, month: str | None = None) -> str:
+    with charts_drawn_once():
+        return report_page(marts, published, "savings", month)
+
+
+@pytest.fixture(scope="module")
+def remembered(marts: Engine) -> Callable[[str], pl.DataFrame]:
+    return cache(marts.query)
 
 
 def test_the_page_asks_ten_questions() -> None:
@@ -98,7 +116,7 @@ def test_the_savings_proof_states_what_was_avoided(marts: Engine, published: Pub
     """Two runs of July against the two of June: as many, and a p5.48xlarge costs the same in both months."""
     usd = dict(marts.query("select run_id, cost_to_target_usd from mart_run_cost").iter_rows())
     avoided = sum(usd[f"llama8b-p5-{run}"] for run in (1, 2)) - sum(usd[f"llama8b-trn1-{run}"] for run in (3, 4))
-    page = words(report_page(marts, published, "savings", "2026-07"))
+    page = words(proof_of(marts, published, "2026-07"))
     # The comparison is inconclusive, so the saving is shown and not quoted.
     assert "What did it save in July 2026? None claimed" in page
     assert "measured baseline llama8b, version 1, runs of 3 Jun 2026 to 11 Jun 2026" in page
@@ -111,8 +129,8 @@ def test_the_savings_proof_states_what_was_avoided(marts: Engine, published: Pub
     assert f"llama8b to trn1 llama-3.1-8b; saving measured ${12 * 900 + spike:,.0f}" in page
 
 
-def test_a_verdict_on_page_one_is_that_of_the_mart(marts: Engine, published: Publication) -> None:
-    page = words(report_page(marts, published, "savings"))
+def test_a_verdict_on_page_one_is_that_of_the_mart(marts: Engine, proof: str) -> None:
+    page = words(proof)
     pairs = marts.query("select * from mart_silicon_comparison where cost_basis = 'effective'")
     assert pairs.height == 4
     shown = 0
@@ -126,7 +144,7 @@ def test_a_verdict_on_page_one_is_that_of_the_mart(marts: Engine, published: Pub
     assert shown == 3
 
 
-def test_serving_is_decided_by_what_it_costs(marts: Engine, published: Publication) -> None:
+def test_serving_is_decided_by_what_it_costs(marts: Engine, proof: str) -> None:
     """List prices times 730: embeddings at 0.7582 on inf2.xlarge, 553.486 a month, and at 0.8048 on g6.xlarge, 587.504,
     which costs 0.8048 / 0.7582 - 1 = 6.1 % more on every day. A closed model stays; the assistant's mix of
     7.6 to 2.5 costs (7.6 x 0.15 + 2.5 x 0.60) / 10.1 = 0.2614 a million.
@@ -142,7 +160,7 @@ def test_serving_is_decided_by_what_it_costs(marts: Engine, published: Publicati
     assert dict(chosen.iter_rows()) == {
         "Claude Haiku 4.5": "bedrock", "Llama2-70B": "run a pilot", "e5-embed": "inferentia", "qwen3-32b": "bedrock",
     }  # fmt: skip
-    page = words(report_page(marts, published, "savings"))
+    page = words(proof)
     for way in ways.values():
         assert way["candidate_platform"] is None or f"{way['verdict']} {way['verdict_reason']}" in page
     assert "tokens a month; today’s traffic is" in page
@@ -150,7 +168,7 @@ def test_serving_is_decided_by_what_it_costs(marts: Engine, published: Publicati
 
 def test_a_month_without_a_baseline_claims_nothing(marts: Engine, published: Publication) -> None:
     """The baseline was frozen on the last of June."""
-    assert "What did it save in June 2026? None claimed" in words(report_page(marts, published, "savings", "2026-06"))
+    assert "What did it save in June 2026? None claimed" in words(proof_of(marts, published, "2026-06"))
 
 
 def test_a_month_that_was_not_delivered_is_refused(marts: Engine, published: Publication) -> None:
@@ -158,26 +176,31 @@ def test_a_month_that_was_not_delivered_is_refused(marts: Engine, published: Pub
         report_page(marts, published, "savings", "2026-05")
 
 
-def test_the_savings_proof_is_the_same_twice_and_makes_no_request(marts: Engine, published: Publication) -> None:
-    page = report_page(marts, published, "savings")
-    assert page == report_page(marts, published, "savings")
-    assert set(re.findall(r"https?://[^\"' <]+", page)) <= {
+def test_the_savings_proof_is_the_same_twice_and_makes_no_request(
+    marts: Engine, published: Publication, proof: str
+) -> None:
+    assert proof == report_page(marts, published, "savings")
+    assert set(re.findall(r"https?://[^\"' <]+", proof)) <= {
         "http://www.w3.org/2000/svg",
         "http://www.w3.org/1999/xlink",
     }
-    assert "<script" not in page
+    assert "<script" not in proof
 
 
 @pytest.mark.parametrize(
     "mart", ["mart_silicon_comparison", "mart_savings_monthly", "mart_break_even", "detail_run_summary"]
 )
-def test_a_publication_without_a_mart_states_it(marts: Engine, published: Publication, mart: str) -> None:
+def test_a_publication_without_a_mart_states_it(
+    remembered: Callable[[str], pl.DataFrame], published: Publication, mart: str
+) -> None:
     def query(sql: str) -> pl.DataFrame:
         if re.search(rf"\b{mart}\b", sql):
             raise EngineError(f"there is no {mart}")
-        return marts.query(sql)
+        return remembered(sql)
 
-    assert f"This publication has no {mart}" in words(render_report("savings", query, facts_of(published)))
+    with charts_drawn_once():
+        page = render_report("savings", query, facts_of(published))
+    assert f"This publication has no {mart}" in words(page)
 
 
 @pytest.mark.usefixtures("warehouse")
