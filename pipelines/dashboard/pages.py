@@ -1,10 +1,9 @@
 """The pages of the dashboard: the queries and the template of each. No figure is computed here."""
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-import jinja2
 import polars as pl
 
 from pipelines.base.errors import TrainledgerError
@@ -82,15 +81,10 @@ def _refuse_withheld(name: str, teams: Teams) -> None:
 
 
 def _page(name: str, links: Links, teams: Teams, **context: Any) -> str:
-    template = _templates().get_template(f"{name}.html.j2")
+    template = templates("app", command=command, draw=_drawn).get_template(f"{name}.html.j2")
     menu = {page: title for page, title in PAGES.items() if teams is None or page in TEAM_PAGES}
     around = {"name": name, "menu": menu, "links": links, "teams": teams, "month": ""}
     return template.render(**{**around, **context}).strip()
-
-
-@cache
-def _templates() -> jinja2.Environment:
-    return templates("app", command=command, draw=_drawn)
 
 
 def _drawn(volume: Volume, kind: str, *rows: Any) -> Any:

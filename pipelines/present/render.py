@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cache
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -152,8 +153,12 @@ def _plan_file(report: str) -> Path:
     return resources.DASHBOARDS / report / "report.yml"
 
 
+@cache
 def templates(report: str, **functions: Callable[..., Any]) -> jinja2.Environment:
-    """The templates of a report, which may call `functions`; their values are text, never markup."""
+    """The templates of a report, which may call `functions`; their values are text, never markup.
+
+    Kept for a process, which compiles each template once.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([resources.DASHBOARDS / report, resources.DASHBOARDS]),
         autoescape=True,

@@ -63,15 +63,15 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imported]:
     command = [sys.executable, "-c", STARTED]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
         assert started.stdin and started.stdout
-        asked, answered = started.stdin, started.stdout
+        requests, answers = started.stdin, started.stdout
 
         def run(cache: Path, *words: str | Path, code: int = 0) -> set[str]:
-            print(json.dumps([[*map(str, words)], str(cache), str(log)]), file=asked, flush=True)
-            assert int(answered.readline()) == code, log.read_text()
+            print(json.dumps([[*map(str, words)], str(cache), str(log)]), file=requests, flush=True)
+            assert int(answers.readline()) == code, log.read_text()
             return HEAVY & set(json.loads(log.read_text().splitlines()[-1]))
 
         yield run
-        asked.close()
+        requests.close()
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -38,18 +39,29 @@ def exported(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return root / "out" / "focus-1.2" / "billing_period=2018-10"
 
 
+@pytest.fixture(scope="module")
+def rows(exported: Path) -> dict[str, duckdb.DuckDBPyRelation]:
+    """The rows of each file by its name."""
+    return {name: read(exported / name) for name in ("cost_and_usage.csv", "cost_and_usage.parquet")}
+
+
 @pytest.mark.parametrize("name", ["cost_and_usage.csv", "cost_and_usage.parquet"])
-def test_workshop_is_conformant(exported: Path, name: str) -> None:
-    assert violations(exported / name) == {}
+def test_workshop_is_conformant(rows: dict[str, duckdb.DuckDBPyRelation], name: str) -> None:
+    assert violations(rows[name]) == {}
 
 
-def test_workshop_is_billed_and_amortized_as_its_file_states(exported: Path, october: pa.Table) -> None:
-    rows = read(exported / "cost_and_usage.csv")
-    billed, used, unused, fees = rows.aggregate(
-        "sum(BilledCost), sum(EffectiveCost) filter (where CommitmentDiscountStatus = 'Used'), "
-        "sum(EffectiveCost) filter (where CommitmentDiscountStatus = 'Unused'), "
-        "sum(BilledCost) filter (where ChargeCategory = 'Purchase' and CommitmentDiscountId is not null)"
-    ).fetchall()[0]
+def test_workshop_is_billed_and_amortized_as_its_file_states(
+    rows: dict[str, duckdb.DuckDBPyRelation], october: pa.Table
+) -> None:
+    billed, used, unused, fees = (
+        rows["cost_and_usage.csv"]
+        .aggregate(
+            "sum(BilledCost), sum(EffectiveCost) filter (where CommitmentDiscountStatus = 'Used'), "
+            "sum(EffectiveCost) filter (where CommitmentDiscountStatus = 'Unused'), "
+            "sum(BilledCost) filter (where ChargeCategory = 'Purchase' and CommitmentDiscountId is not null)"
+        )
+        .fetchall()[0]
+    )
     # The data's README: 119,307 lines cost 4064.4831315379, of which 9 RIFee 149.78, and 232.25 of reservations used.
     assert round(billed, 6) == Decimal("4064.483132")
     assert (round(used, 2), round(fees, 2)) == (Decimal("232.25"), Decimal("149.78"))

@@ -117,7 +117,9 @@ def read(file: Path) -> duckdb.DuckDBPyRelation:
         return duckdb.read_parquet(str(file))
     kinds = {"D": "DECIMAL(38,18)", "T": "TIMESTAMPTZ", "S": "VARCHAR", "J": "VARCHAR"}
     types = {name: kinds[kind[0]] for name, kind in COLUMNS.items()}
-    return duckdb.sql(f"select * from read_csv('{file}', header = true, types = {types}, all_varchar = false)")
+    rows = duckdb.sql(f"select * from read_csv('{file}', header = true, types = {types}, all_varchar = false)")
+    # Every rule asks the rows again, and a relation would read the file as often.
+    return duckdb.from_arrow(rows.to_arrow_table())
 
 
 def official_faults(shared_data: Path, dataset: str, rows: Sequence[Mapping[str, str]]) -> list[str]:
