@@ -50,7 +50,9 @@ def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[di
                 "sample": [],
             },
         )
-        row["periods"] += [check["period"]] if check["period"] else []
+        # Several sources may each have a part of one month.
+        if (period := check["period"]) and month_of(period) not in row["periods"]:
+            row["periods"].append(month_of(period))
         row["unexpected_count"] += check["unexpected_count"]
         row["sample"] += check["sample"]
         for currency, amount in check.get("totals", {}).items():
