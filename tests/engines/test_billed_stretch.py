@@ -32,19 +32,20 @@ def test_stretches_end_where_an_hour_is_missing(engine: Engine) -> None:
     )
     engine.view_sql(
         "aws_cur_line_item",
-        "select '2026-07' as billing_period, '1' as bill_payer_account_id, line_item_resource_id, "
+        "select 'payer' as source_name, '2026-07' as billing_period, '1' as bill_payer_account_id, line_item_resource_id, "
         "line_item_usage_start_date, line_item_usage_end_date, line_item_line_item_type "
         f"from (values {values}) as line(line_item_resource_id, line_item_usage_start_date, "
         "line_item_usage_end_date, line_item_line_item_type)",
     )
     engine.view_sql(
         "aws_focus_line_item",
-        "select '' as billing_period, '' as billing_account_id, '' as resource_id, '' as charge_category, "
+        "select '' as source_name, '' as billing_period, '' as billing_account_id, '' as resource_id, "
+        "'' as charge_category, "
         "timestamp '2026-07-01 00:00:00' as charge_period_start, timestamp '2026-07-01 00:00:00' as charge_period_end, "
         "'' as commitment_discount_status where 1 = 0",
     )
     rows = engine.query(f"select * from ({load_catalog()['stg_aws__billed_stretch'].text}) as stretch").rows()
-    found = sorted((row[2], *(datetime.fromisoformat(str(at)).strftime("%d %H:%M") for at in row[3:])) for row in rows)
+    found = sorted((row[3], *(datetime.fromisoformat(str(at)).strftime("%d %H:%M") for at in row[4:])) for row in rows)
     assert found == [
         ("", "01 00:00", "01 01:00"),
         ("i-1", "01 08:00", "01 10:00"),

@@ -98,6 +98,11 @@ def test_a_check_that_failed_in_two_months_is_one_warning_with_the_dollars_of_bo
         "a run costs less than nothing: 3 rows of mart_run_cost 2026-06, 2026-07, $7.75 in all."
     )
     assert failed_checks([june, july, passed], "error") == []
+    # A table kept by source has a part of each: one month, 1.00 dollar.
+    parts = [check(**shared, period=f"2026-07/{name}", totals={"USD": "0.50"}) for name in ("payer-a", "payer-b")]
+    (warning,) = failed_checks(parts, "warn")
+    assert warning["periods"] == ["2026-07"]
+    assert "2 rows of mart_run_cost 2026-07, $1.00 in all." in sentence(warning)
 
 
 def test_check_lists_every_sentence_of_a_reader() -> None:
