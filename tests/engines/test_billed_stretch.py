@@ -32,8 +32,8 @@ def test_stretches_end_where_an_hour_is_missing(engine: Engine) -> None:
     )
     engine.view_sql(
         "aws_cur_line_item",
-        "select 'payer' as source_name, '2026-07' as billing_period, '1' as bill_payer_account_id, line_item_resource_id, "
-        "line_item_usage_start_date, line_item_usage_end_date, line_item_line_item_type "
+        "select 'payer' as source_name, '2026-07' as billing_period, '1' as bill_payer_account_id, "
+        "line_item_resource_id, line_item_usage_start_date, line_item_usage_end_date, line_item_line_item_type "
         f"from (values {values}) as line(line_item_resource_id, line_item_usage_start_date, "
         "line_item_usage_end_date, line_item_line_item_type)",
     )
