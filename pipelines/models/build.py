@@ -368,9 +368,9 @@ class Builder:
             return f"raw/{name}", None
         model = self.catalog[name]
         key = _private(model) if self._is_kept_apart(model) else model.key
-        return key, None if model.grain == "whole" else month_of(
-            period
-        ) if period and model.grain == "month" else period
+        if model.grain == "whole" or period is None:
+            return key, None
+        return key, month_of(period) if model.grain == "month" else period
 
     def _is_kept_apart(self, model: Model) -> bool:
         """Whether a public table is also stored with its ids, for other tables to be made from.
