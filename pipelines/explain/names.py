@@ -1,8 +1,10 @@
 """What a name stands for: a metric, a function, a column, a table or a term, read from the files that define it."""
 
+import hashlib
 import re
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ import sqlglot
 from sqlglot import exp
 
 from pipelines.base import resources
+from pipelines.base.code import code_digest
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError, shown
+from pipelines.base.parse_cache import digest_of, keep, kept
 from pipelines.explain.query import near
 from pipelines.models.catalog import INPUT_TABLES, Model, load_catalog
 from pipelines.models.contract import load_columns, load_contract
@@ -78,7 +82,7 @@ def column_origins(model: Model) -> dict[str, str]:
     A column the table works out itself, or takes from a step of its own, is left out.
     """
     found = {}
-    for column, how in _selected(model).items():
+    for column, how in _selected().get(model.name, {}).items():
         called = re.match(r"(\w+)\(", how)
         taken = re.match(r"from (\w+)(?:,|$)", how)
         if called and called[1] in load_expressions():
@@ -177,7 +181,7 @@ def _made(name: str) -> dict[str, str]:
     found = {}
     for model in _marts_first():
         columns = [column.name for column in load_contract(model.key).columns]
-        selected = _selected(model)
+        selected = _selected().get(model.name, {})
         made = [f"{how} as {column}" for column, how in selected.items() if f"{name}(" in how and column != name]
         if name in columns:
             made.insert(0, selected.get(name) or "as delivered")
@@ -187,10 +191,21 @@ def _made(name: str) -> dict[str, str]:
 
 
 @cache
-def _selected(model: Model) -> dict[str, str]:
+def _selected() -> dict[str, dict[str, str]]:
+    """`_parsed` of each table that a SELECT makes, once for each state of the files."""
+    models = load_catalog().ordered
+    names = sorted(model.name for model in models)
+    parts = (digest_of(resources.SQL, "*.sql"), names, code_digest(__name__), version("sqlglot"))
+    key = hashlib.sha256(repr(parts).encode()).hexdigest()
+    selected: dict[str, dict[str, str]] | None = kept("selected", key)
+    if selected is None:
+        selected = {model.name: _parsed(model) for model in models if model.kind == "sql"}
+        keep("selected", key, selected)
+    return selected
+
+
+def _parsed(model: Model) -> dict[str, str]:
     """For each column its expression in the last SELECT of a table's file, or its first branch, calls unexpanded."""
-    if model.kind != "sql":
-        return {}
     tree = sqlglot.parse_one(model.path.read_text(encoding="utf-8"), read="duckdb")
     select = tree if isinstance(tree, exp.Select) else tree.find(exp.Select)
     if select is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 import sqlglot
@@ -29,7 +29,12 @@ class Expression:
     name: str
     path: Path
     args: tuple[str, ...]
-    tree: exp.Expr
+    text: str
+
+    @cached_property
+    def tree(self) -> exp.Expr:
+        """The parsed text; to parse all of them takes longer than most commands."""
+        return sqlglot.parse_one(self.text, read="duckdb")
 
 
 @cache
@@ -53,7 +58,7 @@ def _load(path: Path) -> Expression:
     text = path.read_text(encoding="utf-8")
     found = _ARGS.search(text)
     args = tuple(name.strip() for name in found[1].split(",")) if found else ()
-    return Expression(path.stem, path, args, sqlglot.parse_one(text, read="duckdb"))
+    return Expression(path.stem, path, args, text)
 
 
 def _expanded(node: exp.Expr) -> exp.Expr:
