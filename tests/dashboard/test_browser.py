@@ -19,7 +19,6 @@ from pipelines.dashboard.links import PAGES
 from pipelines.dashboard.reader import Reader
 from pipelines.models.warehouse import Warehouse
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright's Python package is absent")
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian's package chromium)")
 
@@ -108,6 +107,7 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright's Python package is absent")
     with sync_api.sync_playwright() as playwright:
         # Where tests run as root Chromium has no sandbox; it visits nothing but our own pages.
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import dagster as dg
 import pytest
+from support.lazily import Lazily
 
 from pipelines.config.settings import Schedule, Settings
-from pipelines.definitions import assemble, defs
 from pipelines.models.catalog import (
     BILLS,
     COMMITMENTS,
@@ -23,17 +22,19 @@ from pipelines.models.catalog import (
 )
 from pipelines.models.contract import load_contract
 
+dg, definitions = Lazily("dagster"), Lazily("pipelines.definitions")
+
 KEYS = Path(__file__).with_name("asset_keys.txt")
 MODELS = load_catalog().ordered
 
 
 @pytest.fixture(scope="module")
 def graph():
-    return defs.resolve_asset_graph()
+    return definitions.defs.resolve_asset_graph()
 
 
 def test_the_definitions_hold_together() -> None:
-    dg.Definitions.validate_loadable(defs)
+    dg.Definitions.validate_loadable(definitions.defs)
 
 
 def test_asset_keys_are_the_ones_known(graph) -> None:
@@ -71,7 +72,7 @@ def test_groups_are_layers_and_subjects(graph) -> None:
 
 def test_owners_are_those_of_the_configuration() -> None:
     owners = {"ml-finops": "finance", "ml-platform": "ana@acme.dev"}
-    graph = assemble(Settings(owners=owners)).resolve_asset_graph()
+    graph = definitions.assemble(Settings(owners=owners)).resolve_asset_graph()
     assert graph.get(dg.AssetKey(["marts", "mart_run_cost"])).owners == ["team:finance"]
     assert graph.get(dg.AssetKey(["raw", "tracker_run"])).owners == ["ana@acme.dev"]
 
@@ -122,7 +123,7 @@ def test_both_severities_are_in_use() -> None:
 
 
 def test_the_schedule_is_the_configured_one_and_on() -> None:
-    schedule = assemble(Settings(schedule=Schedule(cron="0 3 * * *"))).resolve_schedule_def("daily_refresh")
+    schedule = definitions.assemble(Settings(schedule=Schedule(cron="0 3 * * *"))).resolve_schedule_def("daily_refresh")
     assert schedule.cron_schedule == "0 3 * * *"
     assert schedule.execution_timezone == "UTC"
     assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING

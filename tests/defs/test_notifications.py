@@ -8,17 +8,17 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import dagster as dg
 import pytest
+from support.lazily import Lazily
 from support.ledgers import build_warehouse
 from support.mailboxes import Mailbox, Webhook, smtp_server, webhook_server
 from support.small_company import Company
 
 from pipelines.base.errors import UnreachableError
 from pipelines.config.settings import load_settings
-from pipelines.definitions import assemble
-from pipelines.defs.jobs import notify_sensor
-from pipelines.defs.steps import open_ledger
+
+dg, definitions = Lazily("dagster"), Lazily("pipelines.definitions")
+jobs, steps = Lazily("pipelines.defs.jobs"), Lazily("pipelines.defs.steps")
 
 # As Slack writes them; the last part is what opens the channel.
 TOKEN = "q7Xn2VbLw9RtYcKd"
@@ -68,7 +68,7 @@ def with_channels(config: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatc
 def tick(instance: dg.DagsterInstance | None = None) -> str:
     """One evaluation of the sensor, and what it reports it did."""
     with dg.DagsterInstance.ephemeral() as made, dg.build_sensor_context(instance=instance or made) as context:
-        return str(notify_sensor(None).evaluate_tick(context).skip_message)
+        return str(jobs.notify_sensor(None).evaluate_tick(context).skip_message)
 
 
 def subjects(mailbox: Mailbox) -> list[str]:
@@ -161,8 +161,8 @@ def test_a_failed_build_is_sent_once_in_the_words_of_its_step(
     with_channels(company.config, mailbox, monkeypatch, about='"failure"')
     with dg.instance_for_test() as instance:
         settings = load_settings(company.config)
-        ledger = dg.ResourceDefinition.hardcoded_resource(open_ledger(settings))
-        job = assemble(settings, ledger).resolve_job_def("refresh")
+        ledger = dg.ResourceDefinition.hardcoded_resource(steps.open_ledger(settings))
+        job = definitions.assemble(settings, ledger).resolve_job_def("refresh")
         job.execute_in_process(instance=instance, raise_on_error=False)
         assert tick(instance) == "Sent 2 messages."
         assert tick(instance) == "Nothing new to send."
@@ -172,11 +172,11 @@ def test_a_failed_build_is_sent_once_in_the_words_of_its_step(
 
 def test_it_is_off_without_a_channel(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRAINLEDGER_CONFIG", str(built / "trainledger.toml"))
-    off = notify_sensor(load_settings())
+    off = jobs.notify_sensor(load_settings())
     assert off.default_status == dg.DefaultSensorStatus.STOPPED
     assert tick() == "No notification channel is configured."
 
 
 def test_it_is_on_where_somebody_is(config: Path) -> None:
-    on = notify_sensor(load_settings())
+    on = jobs.notify_sensor(load_settings())
     assert on.default_status == dg.DefaultSensorStatus.RUNNING

@@ -7,21 +7,21 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
-import dagster as dg
 import pytest
 from support.bills import write_events
+from support.lazily import Lazily
 from support.ledgers import build_warehouse, catalog_of, publish_tables
 from support.small_company import AUGUST, JULY, Company, found
 
 from pipelines.config.settings import load_settings
-from pipelines.definitions import assemble, defs
-from pipelines.defs.steps import billing_months, first_month, open_ledger, step
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
 
+dg, definitions, steps = Lazily("dagster"), Lazily("pipelines.definitions"), Lazily("pipelines.defs.steps")
+
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 OVERBILLED = "an_instance_is_billed_for_more_than_the_hour"
-RESOURCE_HOUR = dg.AssetKey(["core", "fct_resource_hourly"])
+RESOURCE_HOUR = "core/fct_resource_hourly"
 # Two marts and what they rest on are a third of all tables, of every layer; two tests run the whole graph.
 MARTS = ("mart_run_cost", "mart_invoice_reconciliation_monthly")
 
@@ -60,11 +60,11 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def refresh(company: Company, instance: dg.DagsterInstance, *months: str) -> dg.ExecuteInProcessResult:
     """Materialize all assets over the months from the first to the last of `months`; without any, run the main job."""
     settings = load_settings(company.config)
-    definitions = assemble(settings, dg.ResourceDefinition.hardcoded_resource(open_ledger(settings)))
+    assembled = definitions.assemble(settings, dg.ResourceDefinition.hardcoded_resource(steps.open_ledger(settings)))
     if not months:
-        job, tags = definitions.resolve_job_def("refresh"), {}
+        job, tags = assembled.resolve_job_def("refresh"), {}
     else:
-        job, tags = definitions.resolve_implicit_global_asset_job_def(), month_range_tags(*months)
+        job, tags = assembled.resolve_implicit_global_asset_job_def(), month_range_tags(*months)
     return job.execute_in_process(instance=instance, tags=tags, run_config=QUIET, raise_on_error=False)
 
 
@@ -102,7 +102,7 @@ def july(published_marts: Company, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def below(key: dg.AssetKey) -> set[str]:
     """An asset and everything that rests on it."""
-    graph, found, waiting = defs.resolve_asset_graph(), set(), [key]
+    graph, found, waiting = definitions.defs.resolve_asset_graph(), set(), [key]
     while waiting:
         one = waiting.pop()
         if one not in found:
@@ -119,7 +119,9 @@ def test_a_run_over_a_range_of_months_brings_all_up_to_date(
     whole_company.deliver(AUGUST, "20.00")
     result = refresh(whole_company, instance, JULY, AUGUST)
     assert result.success
-    assert materialised(result) == {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}
+    assert materialised(result) == {
+        key.to_user_string() for key in definitions.defs.resolve_asset_graph().get_all_asset_keys()
+    }
     for key in (["raw", "aws_cur_line_item"], ["core", "fct_ledger_piece"]):
         assert instance.get_materialized_partitions(dg.AssetKey(key)) == {JULY, AUGUST}
     assert published(whole_company).number == 2
@@ -163,7 +165,9 @@ def test_a_run_without_months_does_what_the_command_line_does(
     result = refresh(whole_company, instance)
     assert result.success
     assert metadata(result, "publication")["publication"] == 2
-    assert materialised(result) == {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys()}
+    assert materialised(result) == {
+        key.to_user_string() for key in definitions.defs.resolve_asset_graph().get_all_asset_keys()
+    }
     for key in (["raw", "aws_cur_line_item"], ["core", "fct_ledger_piece"]):
         assert instance.get_materialized_partitions(dg.AssetKey(key)) == {JULY, AUGUST}
     assert metadata(result, "marts/mart_run_cost")["effective_cost_usd"] == "190.08 USD"
@@ -177,11 +181,11 @@ def test_a_run_of_a_month_builds_it_and_the_main_job_publishes_it(
 ) -> None:
     company.deliver(AUGUST, "20.00")
     settings = load_settings(company.config)
-    definitions = assemble(settings, dg.ResourceDefinition.hardcoded_resource(open_ledger(settings)))
-    month = definitions.resolve_job_def("month")
+    assembled = definitions.assemble(settings, dg.ResourceDefinition.hardcoded_resource(steps.open_ledger(settings)))
+    month = assembled.resolve_job_def("month")
     assert month.execute_in_process(instance=instance, partition_key=AUGUST, run_config=QUIET).success
     assert published(company).number == 1
-    builder = open_ledger(settings).builder
+    builder = steps.open_ledger(settings).builder
     with builder.lake.lock():
         assert builder.build("fct_ledger_piece", AUGUST).was_current
     assert refresh(company, instance).success
@@ -200,12 +204,12 @@ def test_the_job_of_a_source_makes_what_its_delivery_is_read_for(
 ) -> None:
     company.deliver(AUGUST, "20.00")
     settings = load_settings(company.config)
-    definitions = assemble(settings, dg.ResourceDefinition.hardcoded_resource(open_ledger(settings)))
-    job = definitions.resolve_job_def("source_month")
+    assembled = definitions.assemble(settings, dg.ResourceDefinition.hardcoded_resource(steps.open_ledger(settings)))
+    job = assembled.resolve_job_def("source_month")
     keys = [dg.MultiPartitionKey({"month": month, "source": "payer"}) for month in (AUGUST, "2026-09")]
     assert keys[0] in job.partitions_def.get_partition_keys(datetime(2026, 9, 30, tzinfo=UTC))
     assert job.execute_in_process(instance=instance, partition_key=keys[0], run_config=QUIET).success
-    builder = open_ledger(settings).builder
+    builder = steps.open_ledger(settings).builder
     with builder.lake.lock():
         assert builder.build("fct_charge", f"{AUGUST}/payer").was_current
     assert published(company).number == 1
@@ -222,7 +226,7 @@ def test_a_failing_check_of_the_main_job_is_shown_with_its_asset(
     result = refresh(company, instance)
     assert not result.success
     (failed,) = [check for check in result.get_asset_check_evaluations() if not check.passed]
-    assert (failed.asset_key, failed.check_name) == (RESOURCE_HOUR, "contract")
+    assert (failed.asset_key, failed.check_name) == (dg.AssetKey(RESOURCE_HOUR.split("/")), "contract")
     (step,) = result.get_step_failure_events()
     assert OVERBILLED.replace("_", " ") in step.step_failure_data.user_failure_data.description
     assert published(company).number == 1
@@ -238,15 +242,15 @@ def test_a_second_run_waits_for_the_first(company: Company, monkeypatch: pytest.
             notes.append(sentence)
             first.close()
 
-        with step(open_ledger(settings, note)) as planned:
+        with steps.step(steps.open_ledger(settings, note)) as planned:
             assert planned.is_current
     (sentence,) = notes
     assert sentence.startswith(f"{company.warehouse} is being built by process ")
 
 
 def test_partitions_are_the_months_of_the_bill(company: Company) -> None:
-    assert first_month(load_settings(company.config)) == JULY
-    assert billing_months(JULY).get_partition_keys()[:2] == [JULY, AUGUST]
+    assert steps.first_month(load_settings(company.config)) == JULY
+    assert steps.billing_months(JULY).get_partition_keys()[:2] == [JULY, AUGUST]
 
 
 def test_partitions_start_now_where_no_bill_is_read_yet(tmp_path: Path) -> None:
@@ -254,7 +258,7 @@ def test_partitions_start_now_where_no_bill_is_read_yet(tmp_path: Path) -> None:
         f'[warehouse]\nlocation = "w"\n[[billing]]\nname = "b"\nlocation = "{tmp_path}/absent"\n'
     )
     now = f"{datetime.now(UTC):%Y-%m}"
-    assert now in (first_month(None), first_month(load_settings(tmp_path / "trainledger.toml")))
+    assert now in (steps.first_month(None), steps.first_month(load_settings(tmp_path / "trainledger.toml")))
 
 
 @pytest.fixture
@@ -263,8 +267,8 @@ def report(instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Cal
 
     def evaluate(company: Company) -> str:
         monkeypatch.setenv("TRAINLEDGER_CONFIG", str(company.config))
-        sensor = defs.resolve_sensor_def("command_line_builds")
-        result = sensor.evaluate_tick(dg.build_sensor_context(instance, definitions=defs))
+        sensor = definitions.defs.resolve_sensor_def("command_line_builds")
+        result = sensor.evaluate_tick(dg.build_sensor_context(instance, definitions=definitions.defs))
         for event in result.asset_events:
             instance.report_runless_asset_event(event)
         return str(result.skip_message)
@@ -276,7 +280,7 @@ def test_a_build_of_the_command_line_is_reported_once(
     whole_company: Company, instance: dg.DagsterInstance, report: Callable[[Company], str]
 ) -> None:
     report(whole_company)
-    for key in defs.resolve_asset_graph().get_all_asset_keys():
+    for key in definitions.defs.resolve_asset_graph().get_all_asset_keys():
         assert instance.get_latest_materialization_event(key), key
     runs = instance.get_latest_materialization_event(dg.AssetKey(["marts", "mart_run_cost"]))
     # Two hours at 55.04 and four at 21.50.
@@ -311,14 +315,14 @@ def test_a_failing_error_check_stops_what_is_below_and_the_publication(
     assert not result.success
 
     (failed,) = [check for check in result.get_asset_check_evaluations() if not check.passed]
-    assert (failed.asset_key, failed.check_name) == (RESOURCE_HOUR, "contract")
+    assert (failed.asset_key, failed.check_name) == (dg.AssetKey(RESOURCE_HOUR.split("/")), "contract")
     assert failed.severity == dg.AssetCheckSeverity.ERROR
     (check,) = failed.metadata["failed_checks"].value
     assert (check["check"], check["failing_row_count"]) == (OVERBILLED, 2)
     # Both lines of the hour from 10:00 on, an hour each.
     assert [(row["resource_id"], row["billed_hours"]) for row in check["failing_rows"]] == [("i-gpu", 2.0)] * 2
 
-    stopped = below(RESOURCE_HOUR)
+    stopped = below(dg.AssetKey(RESOURCE_HOUR.split("/")))
     assert {"marts/mart_run_cost", "publication"} < stopped
     assert materialised(result).isdisjoint(stopped)
     # What does not rest on it went on.
@@ -354,7 +358,7 @@ def tick(lasting: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> Callab
 
     def evaluate(company: Company) -> dg.RunRequest | str:
         monkeypatch.setenv("TRAINLEDGER_CONFIG", str(company.config))
-        schedule = defs.resolve_schedule_def("daily_refresh")
+        schedule = definitions.defs.resolve_schedule_def("daily_refresh")
         with dg.build_schedule_context(lasting, datetime(2026, 9, 30, 5, 30, tzinfo=UTC)) as context:
             evaluated = schedule.evaluate_tick(context)
         return evaluated.run_requests[0] if evaluated.run_requests else str(evaluated.skip_message)

@@ -183,26 +183,29 @@ def test_a_month_in_two_currencies_is_reported(both: LazyBuilder) -> None:
     assert amounts == {"NOK": Decimal(100), "USD": Decimal("55.04")}
 
 
-def money_queries() -> Iterator[tuple[str, str]]:
-    """Every SELECT of ours: models, the checks of contracts, the report's questions."""
+def money_queries() -> Iterator[tuple[str, str, Path | None]]:
+    """Every SELECT of ours by its name: models, the checks of contracts, the report's questions.
+
+    With its path, its calls of metrics and functions are still to be expanded.
+    """
     for model in load_catalog().ordered:
         if model.kind == "sql":
-            yield model.key, model.text
+            yield model.key, model.text, None
         for check in load_contract(model.key).checks:
             if check.kind == "rows":
-                yield f"{model.key}: {check.name}", check.query.format(batch="batch")
+                yield f"{model.key}: {check.name}", check.query.format(batch="batch"), None
     for path in sorted(resources.DASHBOARDS.glob("*/report.yml")):
         for name, sql in queries_of(yaml.safe_load(path.read_text(encoding="utf-8"))["queries"]).items():
-            yield f"{path.parent.name}: {name}", expand_calls(sql.replace("{month}", "date '2026-07-01'"), path)
+            yield f"{path.parent.name}: {name}", sql.replace("{month}", "date '2026-07-01'"), path
     for name in SUMS:
         plain = sum_of(name, mart="detail_commitment_use_hourly").replace("{basis}", "effective_")
-        yield f"sums: {name}", expand_calls(plain, Path(name))
+        yield f"sums: {name}", plain, Path(name)
 
 
-@pytest.mark.parametrize("sql", [pytest.param(sql, id=name) for name, sql in money_queries()])
-def test_no_query_adds_amounts_of_different_currencies(sql: str) -> None:
+@pytest.mark.parametrize(("sql", "path"), [pytest.param(sql, path, id=name) for name, sql, path in money_queries()])
+def test_no_query_adds_amounts_of_different_currencies(sql: str, path: Path | None) -> None:
     """T19. Each sum of a column of money is grouped, or its window parted, by currency."""
-    tree = sqlglot.parse_one(sql, read="duckdb")
+    tree = sqlglot.parse_one(expand_calls(sql, path) if path else sql, read="duckdb")
     mixed = []
     for total in tree.find_all(exp.Sum, exp.Avg):
         if not any(re.search(r"_usd$|_cost$|unblended", column.name) for column in total.find_all(exp.Column)):

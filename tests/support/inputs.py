@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,11 @@ class Input:
     """Files below the folder `in/`, and the text of the configuration that names them."""
 
     entry: str
-    files: Mapping[str, bytes]
+    content: Mapping[str, bytes] | Callable[[], Mapping[str, bytes]]
+
+    @property
+    def files(self) -> Mapping[str, bytes]:
+        return self.content() if callable(self.content) else self.content
 
 
 def _text(value: Any) -> bytes:
@@ -40,7 +45,7 @@ def _entry(part: str, kind: str = "", more: str = "") -> str:
     return f'[[{part}]]\nname = "mine"\n{kind}location = "in"\n{more}'
 
 
-def _written(make: Any) -> dict[str, bytes]:
+def _written(make: Callable[[Path], object]) -> dict[str, bytes]:
     """The files that a function writes below a folder."""
     with tempfile.TemporaryDirectory() as folder:
         make(Path(folder))
@@ -49,6 +54,11 @@ def _written(make: Any) -> dict[str, bytes]:
             for path in sorted(Path(folder).rglob("*"))
             if path.is_file()
         }
+
+
+def _export(make: Callable[[Path], object]) -> dict[str, bytes]:
+    """The files of a bill that a function writes into the folder `in`."""
+    return {name.partition("/")[2]: data for name, data in _written(make).items()}
 
 
 def _bills() -> dict[str, Input]:
@@ -67,12 +77,11 @@ def _bills() -> dict[str, Input]:
         "legacy cur": lambda root: legacy_export(root, {"in-1.csv.gz": packed(csv_text(legacy))}, name="in"),
         "focus": lambda root: focus_export(root, {"in-00001.csv.gz": packed(csv_text(focus))}, focus[0], name="in"),
     }
-    found = {
-        name: Input(_entry("billing"), {key.partition("/")[2]: data for key, data in _written(make).items()})
-        for name, make in exports.items()
-    }
+    found = {name: Input(_entry("billing"), partial(_export, make)) for name, make in exports.items()}
     found["bare csv"] = Input(_entry("billing", more='files = "*.csv"\n'), {"july.csv": csv_text(tagged)})
-    found["bare parquet"] = Input(_entry("billing", more='files = "*.parquet"\n'), {"july.parquet": parquet(tagged)})
+    found["bare parquet"] = Input(
+        _entry("billing", more='files = "*.parquet"\n'), lambda: {"july.parquet": parquet(tagged)}
+    )
     return found
 
 

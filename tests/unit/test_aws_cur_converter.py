@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,17 @@ from pipelines.ingest.billing.raw import PublishedBill, RawBill
 from pipelines.warehouse.storage_local import LocalStore
 
 JULY, AUGUST = "2026-07", "2026-08"
-FILES = {"a-1.csv.gz": packed(csv_text([CUR2_LINE])), "a-2.snappy.parquet": parquet([CUR2_LINE] * 2)}
+
+
+@cache
+def files() -> dict[str, bytes]:
+    return {"a-1.csv.gz": packed(csv_text([CUR2_LINE])), "a-2.snappy.parquet": parquet([CUR2_LINE] * 2)}
 
 
 @pytest.fixture
 def export(tmp_path: Path) -> Path:
-    cur2_export(tmp_path / "bucket", FILES)
-    return cur2_export(tmp_path / "bucket", FILES, month=AUGUST)
+    cur2_export(tmp_path / "bucket", files())
+    return cur2_export(tmp_path / "bucket", files(), month=AUGUST)
 
 
 @pytest.fixture
@@ -56,7 +61,7 @@ def test_a_csv_is_converted_again_and_parquet_is_not_fetched_twice(
     assert fetched == ["a-1.csv.gz"] * 2
     assert (first.converter != converter, again.converter) == (True, converter)
     assert (again.delivery, again.folder, again.files) == (first.delivery, first.folder, first.files)
-    assert (again.folder / again.files[1].name).read_bytes() == FILES["a-2.snappy.parquet"]
+    assert (again.folder / again.files[1].name).read_bytes() == files()["a-2.snappy.parquet"]
     # What is made from it is made again.
     assert raw_bill(export, tmp_path).fingerprint(CUR.table, JULY) != before
     # Once: the third look finds it.

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from quality_data import BAD, GOOD, checked, contract, failures, stage
-from sqlalchemy import inspect, text
+from support.lazily import Lazily
 
 from pipelines.base.errors import CheckError, SourceError
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.engine.sqlalchemy_bridge import database_of
 from pipelines.models.validate import CheckResult
+
+sqlalchemy, bridge = Lazily("sqlalchemy"), Lazily("pipelines.engine.sqlalchemy_bridge")
 
 
 def test_the_rows_of_many_files_are_one_table(tmp_path: Path) -> None:
@@ -96,9 +97,9 @@ def test_a_small_table_takes_a_moment(tmp_path: Path) -> None:
 def test_great_expectations_reads_a_result_after_it_closed_the_connection(tmp_path: Path) -> None:
     with DuckDBEngine() as engine:
         engine.view("mart_run", [stage(tmp_path, GOOD)])
-        database = database_of(engine)
+        database = bridge.database_of(engine)
         with database.connect() as connection:
-            found = connection.execute(text("select run_id, effective_cost_usd from mart_run"))
+            found = connection.execute(sqlalchemy.text("select run_id, effective_cost_usd from mart_run"))
         assert [str(value) for value in found.one()] == ["a", "10.5000000000"]
-        assert inspect(database).get_view_names() == ["mart_run"]
-        assert not inspect(database).has_table("mart_other")
+        assert sqlalchemy.inspect(database).get_view_names() == ["mart_run"]
+        assert not sqlalchemy.inspect(database).has_table("mart_other")

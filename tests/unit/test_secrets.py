@@ -12,18 +12,17 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
 
-import dagster as dg
 import pytest
 from support.commands import run_command
+from support.lazily import Lazily
 from support.mailboxes import smtp_server, webhook_server
 from support.small_company import found
 
 from pipelines.base.address import redacted
 from pipelines.config.settings import load_settings
-from pipelines.definitions import assemble
-from pipelines.defs.jobs import notify_sensor
-from pipelines.defs.steps import open_ledger
 
+dg, definitions = Lazily("dagster"), Lazily("pipelines.definitions")
+jobs, steps = Lazily("pipelines.defs.jobs"), Lazily("pipelines.defs.steps")
 Captured = pytest.CaptureFixture[str]
 BUCKET = "example-billing"
 # None is a part of another, and none could be met by chance.
@@ -114,8 +113,8 @@ def texts_of_dagster(instance: dg.DagsterInstance) -> Iterator[str]:
 
 def refresh(config: Path, instance: dg.DagsterInstance) -> bool:
     settings = load_settings(config)
-    ledger = dg.ResourceDefinition.hardcoded_resource(open_ledger(settings))
-    job = assemble(settings, ledger).resolve_job_def("refresh")
+    ledger = dg.ResourceDefinition.hardcoded_resource(steps.open_ledger(settings))
+    job = definitions.assemble(settings, ledger).resolve_job_def("refresh")
     return job.execute_in_process(instance=instance, raise_on_error=False).success
 
 
@@ -156,7 +155,7 @@ def test_no_secret_is_written_or_printed(
             assert_no_secret(failed.out + failed.err, "build")
             webhook.answers = [404]
             with dg.build_sensor_context(instance=instance) as context, pytest.raises(Exception) as refused:
-                notify_sensor(None).evaluate_tick(context)
+                jobs.notify_sensor(None).evaluate_tick(context)
             assert_no_secret(f"{refused.value!r} {refused.value}", "sensor")
         for text in texts_of_dagster(instance):
             assert_no_secret(text, "Dagster")
