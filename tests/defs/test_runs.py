@@ -35,6 +35,8 @@ def published_marts(once: Callable[[str, Callable[[Path], object]], Path]) -> Co
 
 def assembled_of_marts(patch: pytest.MonkeyPatch) -> None:
     """Have the product know just these marts and what they rest on."""
+    # The definitions of the whole product are assembled before it knows less.
+    assert definitions.defs
     catalog = catalog_of(MARTS)
     for module in ("defs.assets", "defs.jobs", "defs.reported", "models.build"):
         patch.setattr(f"pipelines.{module}.load_catalog", lambda: catalog)
