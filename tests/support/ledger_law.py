@@ -16,11 +16,8 @@ from support.focus_exports import ORDINARY_FOCUS_LINE
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 CUR_COLUMNS = ("bill_payer_account_id", "bill_invoice_id", "line_item_currency_code", "line_item_unblended_cost")
 FOCUS_COLUMNS = ("BillingAccountId", "InvoiceId", "BillingCurrency", "BilledCost")
-# What the law is about, and the marts that show whether the bill is what it claims to be.
-LAW_TABLES = frozenset(
-    {"fct_charge", "fct_ledger", "mart_cost_ledger_daily"}
-    | {"mart_invoice_reconciliation_monthly", "detail_bill_identity_monthly"}
-)
+# What the law is about.
+LAW_TABLES = frozenset({"fct_charge", "fct_ledger"})
 LINE = "source_name, source_file, source_row"
 
 # Every apportioned line with what its pieces come to; a line that is not apportioned has none to compare.
