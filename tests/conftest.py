@@ -171,7 +171,7 @@ def built_company(once: Once) -> Company:
 
 @pytest.fixture(scope="session")
 def published_story(once: Once) -> Callable[[str], Path]:
-    """The folder of a golden story by its name, built whole once for the whole run; no test changes it."""
-    from support.stories import build_story
+    """The folder of a story of `stories.PUBLISHED` by its name, built once for the whole run; no test changes it."""
+    from support.stories import publish_story
 
-    return lambda name: once(name, lambda root: build_story(TESTS / "golden" / name, root))
+    return lambda name: once(name, lambda root: publish_story(TESTS / "golden" / name, root))
