@@ -30,12 +30,13 @@ def below(
     one that passes through a link. With `inner_links` only links that lead out of `folder` are refused.
     """
     checked_name(name, folder, error=error, where=where, fix=fix)
-    path = folder
+    # As text: a build makes some thousand of these.
+    path = str(folder).rstrip("/")
     for part in name.split("/"):
-        path /= part
-        if reason := _wrong_at(path, folder, inner_links):
-            raise error(f"{where}{path} {reason}; {fix}.")
-    return path
+        path = f"{path}/{part}"
+        if reason := _wrong_at(path, part, folder, inner_links):
+            raise error(f"{where}{Path(path)} {reason}; {fix}.")
+    return Path(path)
 
 
 def checked_name(
@@ -69,12 +70,12 @@ def unsafe(name: Any) -> str | None:
         return "it is not valid Unicode"
 
 
-def _wrong_at(path: Path, folder: Path, inner_links: bool) -> str | None:
+def _wrong_at(path: str, name: str, folder: Path, inner_links: bool) -> str | None:
     """Why a path may not be used; None where it may, and where nothing is there."""
-    if len(os.fsencode(path.name)) > _PART_BYTES:
+    if len(os.fsencode(name)) > _PART_BYTES:
         return f"has a name of more than {_PART_BYTES} bytes"
     try:
-        if not S_ISLNK(path.lstat().st_mode):
+        if not S_ISLNK(os.lstat(path).st_mode):
             return None
     except OSError:
         # Nothing is there, or what keeps it from being looked at keeps it from being opened.
@@ -82,7 +83,7 @@ def _wrong_at(path: Path, folder: Path, inner_links: bool) -> str | None:
     if not inner_links:
         return "is a link"
     try:
-        is_inside = path.resolve().is_relative_to(folder.resolve())
+        is_inside = Path(path).resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError):
         # A link that leads to itself.
         is_inside = False

@@ -3,6 +3,7 @@
 The FOCUS export writes its own, from the engine, and keeps to the same pattern.
 """
 
+import re
 import sys
 
 import polars as pl
@@ -44,4 +45,4 @@ def print_rows(frame: pl.DataFrame, form: Form) -> None:
 
 def _safe_name(name: str) -> str:
     # PIVOT makes columns of what a run or a tag is called.
-    return pl.Series([name]).str.replace(FORMULA, "'$0").item()
+    return re.sub(FORMULA, r"'\g<0>", name)
