@@ -12,19 +12,23 @@ Floats = NDArray[np.float64]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 # Of a length of one, denser at its start, where a power that is not whole is not smooth.
 _PARTS, _PART_WEIGHTS = ((1 + _NODES) / 2) ** 3, _WEIGHTS * 3 / 2 * ((1 + _NODES) / 2) ** 2
+# Rounded to these, results are the same on processors that add in another order.
+_DECIMALS = 12
 _log_gamma = np.vectorize(math.lgamma, otypes=[float])
 
 
 def student_t(freedom: ArrayLike, level: float) -> Floats:
     """The quantile at `level`, from 0.5 up, for each number of degrees of freedom; NaN below 1."""
     freedom = np.asarray(freedom, float)
-    return np.sqrt(freedom) * np.tan(_angle(np.full(freedom.shape, 0.5), freedom / 2, 2 * level - 1))
+    found: Floats = np.sqrt(freedom) * np.tan(_angle(np.full(freedom.shape, 0.5), freedom / 2, 2 * level - 1))
+    return found.round(_DECIMALS)
 
 
 def beta(a: ArrayLike, b: ArrayLike, level: float) -> Floats:
     """The quantile at `level` for each pair of parameters; NaN where one is below 0.5."""
     a, b = np.broadcast_arrays(np.asarray(a, float), np.asarray(b, float))
-    return np.sin(_angle(a, b, level)) ** 2
+    found: Floats = np.sin(_angle(a, b, level)) ** 2
+    return found.round(_DECIMALS)
 
 
 def _angle(a: Floats, b: Floats, level: float) -> Floats:
@@ -48,7 +52,7 @@ def _angle(a: Floats, b: Floats, level: float) -> Floats:
 
     for _ in range(40):
         length = angle - lowest
-        below = length * (density(lowest + length * _PARTS) @ _PART_WEIGHTS)[..., None]
+        below = length * (density(lowest + length * _PARTS) * _PART_WEIGHTS).sum(-1, keepdims=True)
         step = (level - below) / density(angle)
         angle = np.clip(angle + step, lowest, math.pi / 2)
         # The digits double with each step.
