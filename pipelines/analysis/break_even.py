@@ -7,9 +7,7 @@ month m saves is the GPU's cost after m/12 years of that fall, less Trainium's, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil, inf, isfinite
-
-import numpy as np
+from math import ceil, erfc, exp, floor, inf, isfinite, lgamma, log, sqrt
 
 # The 97.5 % quantile of the normal distribution: an interval of 95 % is twice that many deviations wide.
 _QUANTILE = 1.959963984540054
@@ -71,19 +69,24 @@ def payback_probability(case: Case, saving_low: float | None, saving_high: float
     Runs come independently at the measured cadence (Poisson); the saving is normal about its estimate with the supplied
     interval of 95 %, or exact without one.
     """
-    from scipy.stats import norm, poisson
-
     if case.port_cost <= 0:
         return case.success_ratio
     expected = case.runs_per_month * case.months
-    if saving_low is None or saving_high is None or saving_high <= saving_low:
-        needed = runs_to_break_even(case.port_cost, case.saving_per_run)
-        return 0.0 if needed is None else case.success_ratio * float(poisson.sf(needed - 1, expected))
-    deviation = (saving_high - saving_low) / (2 * _QUANTILE)
-    most = int(poisson.ppf(1 - 1e-12, expected)) + 1
-    runs = np.arange(1, most + 1)
-    paid = poisson.pmf(runs, expected) * norm.sf(case.port_cost / runs, case.saving_per_run, deviation)
-    return case.success_ratio * min(1.0, float(paid.sum()))
+    if expected <= 0:
+        return 0.0
+    needed = runs_to_break_even(case.port_cost, case.saving_per_run)
+
+    def pays_back(runs: int) -> float:
+        if saving_low is None or saving_high is None or saving_high <= saving_low:
+            return float(needed is not None and runs >= needed)
+        deviation = (saving_high - saving_low) / (2 * _QUANTILE)
+        return erfc((case.port_cost / runs - case.saving_per_run) / deviation / sqrt(2)) / 2
+
+    # Numbers of runs further from the expected one have a probability below 1e-15.
+    around = 12 * sqrt(expected)
+    counts = range(max(1, floor(expected - around)), ceil(expected + around) + 40)
+    found = sum(exp(runs * log(expected) - expected - lgamma(runs + 1)) * pays_back(runs) for runs in counts)
+    return case.success_ratio * min(1.0, found)
 
 
 # Fields of a case that the tornado varies.
@@ -139,7 +142,6 @@ def break_even_value(case: Case, name: str) -> float | None:
 
 def _fall(case: Case) -> float | None:
     """Savings only shrink as prices fall faster, so there is one such fall or none."""
-    from scipy.optimize import brentq
 
     # In what a month leaves of a price the curve has no steep end.
     def brings(left: float) -> float:
@@ -149,5 +151,8 @@ def _fall(case: Case) -> float | None:
     least = 0.001 ** (1 / 12)
     if brings(1.0) < 0 or brings(least) > 0 or brings(least) == brings(1.0):
         return None
-    left = float(brentq(brings, least, 1.0, xtol=1e-14))  # type: ignore[arg-type]
-    return 1 - left**12
+    most = 1.0
+    while most - least > 1e-14:
+        middle = (least + most) / 2
+        least, most = (least, middle) if brings(middle) >= 0 else (middle, most)
+    return 1 - most**12

@@ -14,7 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from pipelines.analysis import quantiles
+from pipelines.analysis.quantiles import Floats
+
 Method = Literal["ratio of sums", "registered pairs"]
 LEVEL = 0.975
 # How often the planned runs shall decide.
@@ -103,7 +105,7 @@ def interval(
             variance = one + other
             freedom = variance**2 / (one**2 / own + other**2 / others)
             variance = np.where(np.minimum(one, other) > _NO_VARIANCE, variance, np.nan)
-        t = _quantile(freedom, LEVEL) + (_quantile(freedom, power) if power > 0.5 else 0.0)
+        t = quantiles.student_t(freedom, LEVEL) + (quantiles.student_t(freedom, power) if power > 0.5 else 0.0)
         margin = t * np.sqrt(np.where(variance > _NO_VARIANCE, variance, np.nan))
         ln_b, ln_c = np.log(baseline.unit_cost), np.log(candidate.unit_cost)
         failed = _mean_failed_cost(baseline, candidate)
@@ -143,7 +145,7 @@ def unit_cost(side: Sample) -> tuple[float, float | None, float | None, str | No
     variance, freedom = (float(part) for part in _variance(side.residuals, side.clusters))
     if variance <= _NO_VARIANCE:
         return value, None, None, "all runs cost the same, so nothing shows how costs vary"
-    margin = float(_quantile(freedom, LEVEL)) * np.sqrt(variance)
+    margin = float(quantiles.student_t(freedom, LEVEL)) * np.sqrt(variance)
     with np.errstate(all="ignore"):
         high = float(_unfavorable(side, _mean_failed_cost(side, side)))
     return value, float(np.exp(np.log(value) - margin)), float(np.exp(high + margin)), None
@@ -178,7 +180,7 @@ def _ends(baseline: Sample, candidate: Sample, runs: int, power: float) -> tuple
         if min(parts) <= _NO_VARIANCE:
             return np.nan, np.nan, np.nan
         freedom = sum(parts) ** 2 / sum(part**2 / (runs - 1) for part in parts)
-        t = _quantile(freedom, LEVEL) + (_quantile(freedom, power) if power > 0.5 else 0.0)
+        t = quantiles.student_t(freedom, LEVEL) + (quantiles.student_t(freedom, power) if power > 0.5 else 0.0)
         margin = float(t * np.sqrt(sum(parts)))
         failed = _mean_failed_cost(baseline, candidate)
         more = [
@@ -204,7 +206,7 @@ def portfolio(by_workload: Mapping[str, float]) -> Estimate:
     saving = 1 - float(np.exp(logs.mean()))
     if len(logs) < 2 or logs.var() <= _NO_VARIANCE:
         return Estimate("ratio of sums", saving, missing="nothing shows how workloads vary")
-    half = float(_quantile(len(logs) - 1, LEVEL)) * logs.std(ddof=1) / np.sqrt(len(logs))
+    half = float(quantiles.student_t(len(logs) - 1, LEVEL)) * logs.std(ddof=1) / np.sqrt(len(logs))
     ends = [1 - float(np.exp(logs.mean() + end)) for end in (half, -half)]
     return Estimate("ratio of sums", saving, ends[0], ends[1])
 
@@ -225,15 +227,8 @@ def not_inferior(
     worst = float(y.mean() - x.mean())
     if sum(parts) > 0:
         freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (x, y), strict=True))
-        worst += float(_quantile(freedom, 0.95) * np.sqrt(sum(parts)))
+        worst += float(quantiles.student_t(freedom, 0.95) * np.sqrt(sum(parts)))
     return worst, worst <= margin
-
-
-def _quantile(freedom: Any, level: float) -> Any:
-    """Of Student's t."""
-    from scipy import special
-
-    return special.stdtrit(freedom, level)
 
 
 def _variance(residuals: Floats, clusters: Sequence[int]) -> tuple[Floats, int]:
@@ -280,14 +275,12 @@ def _mean_failed_cost(baseline: Sample, candidate: Sample) -> Floats:
 
 def _unfavorable(side: Sample, mean_failed_cost: Floats) -> Floats:
     """ln of the cost per unit at the upper end of the side's failure rate; never below the measured one."""
-    from scipy import special
-
     if not side.can_fail:
         return np.log(side.unit_cost)
     failed = side.failed.sum(-1)
     successes = side.costs.shape[-1] - failed
     all_failed, all_succeeded = failed + side.rate_failed_runs, successes + side.rate_runs - side.rate_failed_runs
-    p = special.betaincinv(all_failed + 1, all_succeeded, LEVEL)
+    p = quantiles.beta(all_failed + 1, all_succeeded, LEVEL)
     spent = (side.costs * ~side.failed).sum(-1)
     mean_failed = np.where(np.isnan(mean_failed_cost), 0.5 * spent / successes, mean_failed_cost)
     with_rate = (spent + successes * p / (1 - p) * mean_failed) / side.units.sum(-1)

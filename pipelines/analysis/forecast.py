@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
+from pipelines.analysis.quantiles import student_t
+
 LEVEL = 0.95
 FEWEST_MONTHS, LINE_MONTHS, MOST_MONTHS = 3, 6, 12
 # A century: no longer runway is reported.
@@ -83,6 +85,4 @@ def runway(history: Sequence[float], remaining: float) -> Runway:
 
 
 def _quantile(freedom: int) -> float:
-    from scipy.stats import t
-
-    return float(t.ppf((1 + LEVEL) / 2, freedom))
+    return float(student_t(freedom, (1 + LEVEL) / 2))

@@ -23,6 +23,9 @@ class Engine(ABC):
     follows: bool
     """Whether a view shows the new rows once a view that it reads is replaced; if not, it must be created again."""
 
+    is_reproducible: bool
+    """Whether the same rows in the same order always make the same bytes of a file."""
+
     @abstractmethod
     def view(self, name: str, files: Sequence[Path | str]) -> None:
         """Name a set of our own Parquet files of one schema, by path or, where the engine reads a store, by URI."""

@@ -62,6 +62,7 @@ class DuckDBEngine(Engine):
     """Engine over DuckDB in memory. A view follows the views it reads when those are replaced."""
 
     follows = True
+    is_reproducible = True
 
     def __init__(self, *, memory_limit: str = "2GB", threads: int | None = None, spill: Path | None = None):
         self.connection = connect(memory_limit=memory_limit, threads=threads, spill=spill)

@@ -62,6 +62,8 @@ class SparkEngine(Engine):
     """
 
     follows = False
+    # Each JVM lists the encodings of a column in an order of its own.
+    is_reproducible = False
 
     def __init__(self, options: Spark):
         self._session: SparkSession | None = open_session(options)

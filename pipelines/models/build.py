@@ -186,23 +186,27 @@ class Builder:
         if is_there and (recorded := self._records.find(model.key, period, fingerprint)):
             return recorded, None
         staged = self.warehouse.staged(model.key, period)
-        built = self._make(model, contract, period, fingerprint, staged)
+        built, rows = self._make(model, contract, period, fingerprint, staged)
         if built.failures:
             raise FailedChecks(built)
         if self.warehouse.is_on_store and model.layer not in SCHEMAS:
             objects = self.warehouse.staged_objects(model.key, period)
-            return built, Slice(period, tuple(objects), fingerprint, contract.arrow_schema)
-        # Public tables are read on one machine.
+            return built, Slice(period, tuple(objects), fingerprint, rows, contract.arrow_schema)
+        # Public tables are read on one machine, also to see whether their bytes are as published.
         part = Slice(period, tuple(self.warehouse.staged_here(model.key, period)), fingerprint)
-        for file, apart in zip(part.staged, self._apart(model, part), strict=True) if model.layer in SCHEMAS else ():
+        if model.layer not in SCHEMAS:
+            return built, replace(part, rows=rows)
+        for file, apart in zip(part.staged, self._apart(model, part), strict=True):
             assert isinstance(file, Path)
             if self._is_kept_apart(model):
                 shutil.copyfile(file, apart)
             self._pseudonyms_of(model).file(file, contract.key)
         return built, part
 
-    def _make(self, model: Model, contract: Contract, period: str | None, fingerprint: str, staged: Path) -> Built:
-        """Write a table's rows to `staged`, check them and add them up."""
+    def _make(
+        self, model: Model, contract: Contract, period: str | None, fingerprint: str, staged: Path
+    ) -> tuple[Built, str]:
+        """Write a table's rows to `staged`, check them and add them up; with what stands for its rows (`Slice`)."""
         self._stage(model, contract, period, staged)
         pseudonyms = self._pseudonyms_of(model)
         place = self.warehouse
@@ -211,8 +215,9 @@ class Builder:
             [place.store.uri(o.key) for o in place.staged_objects(model.key, period)] if place.is_on_store else here()
         )
         checks = [pseudonyms.check(result) for result in self._checked(model, contract, period, made, here)]
-        row_count, totals = counted(self._engine, model.name, [column.name for column in contract.columns])
-        return Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False)
+        columns = [(column.name, column.type) for column in contract.columns]
+        row_count, totals, rows = counted(self._engine, model.name, columns)
+        return Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False), rows
 
     def _commit(self, model: Model, made: Sequence[tuple[Built, Slice]]) -> None:
         if made:

@@ -13,6 +13,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +102,7 @@ class ExpectationsGate:
 @cache
 def great_expectations() -> ModuleType:
     """The library, imported without the warnings other packages print on the way."""
-    with warnings.catch_warnings(), _spark_out_of_sight():
+    with warnings.catch_warnings(), _out_of_sight():
         warnings.simplefilter("ignore")
         import great_expectations
         import great_expectations.expectations
@@ -116,14 +118,18 @@ def quiet_project() -> AbstractDataContext:
 
 
 @contextmanager
-def _spark_out_of_sight() -> Iterator[None]:
-    """Great Expectations imports Spark where it finds it, which takes seconds and is of no use to us.
+def _out_of_sight() -> Iterator[None]:
+    """Great Expectations imports Spark where it finds it, and SciPy for checks of distributions, which no contract has.
 
-    Worse, Spark Connect takes a process without a main file, such as a Dagster run, for its own tests and ends it.
+    Each takes a second or more. Worse, Spark Connect takes a process without a main file, such as a Dagster run, for
+    its own tests and ends it. In the place of SciPy stands an empty module, so that it need not be installed.
     """
-    hidden = [name for name in ("pyspark", "pyspark.sql.connect") if name not in sys.modules]
+    scipy, stats = (module_from_spec(ModuleSpec(name, None)) for name in ("scipy", "scipy.stats"))
+    vars(scipy)["stats"] = stats
     # None makes an import fail as if the module were not installed.
-    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+    replaced = {"pyspark": None, "pyspark.sql.connect": None, "scipy": scipy, "scipy.stats": stats}
+    hidden = {name: module for name, module in replaced.items() if name not in sys.modules}
+    sys.modules.update(hidden)  # type: ignore[arg-type]
     try:
         yield
     finally:

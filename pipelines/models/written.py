@@ -1,8 +1,8 @@
-"""What is done with every table: the SELECT that it is written by, and its totals by cost basis and currency."""
+"""What is done with every table: the SELECT that it is written by, its totals by cost basis and currency, its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -15,17 +15,27 @@ CURRENCIES = ("billing_currency", "currency")
 Totals = dict[str, dict[str, Decimal]]
 
 
-def counted(engine: Engine, table: str, columns: Collection[str]) -> tuple[int, Totals]:
-    """The rows of a table, and the sum of each cost basis in each currency; no sums without a currency."""
-    currency = next((name for name in CURRENCIES if name in columns), None)
-    bases = [name for name in BASES if name in columns] if currency else []
-    count = "count(*) as row_count"
-    if not bases:
-        return engine.rows(f"select {count} from {table}")[0]["row_count"], {}
-    sums = ", ".join(f'cast(sum("{name}") as decimal(38, 10)) as "{name}"' for name in bases)
-    rows = engine.rows(f"select {currency} as unit, {count}, {sums} from {table} group by 1 order by 1")
+def counted(engine: Engine, table: str, columns: Sequence[tuple[str, str]]) -> tuple[int, Totals, str]:
+    """The number of rows of a table of these columns (name and type), the sum of each cost basis in each currency, and
+    a text that is the same for the same rows.
+
+    No sums without a currency; the text is empty where equal rows make equal files.
+    """
+    names = [name for name, _ in columns]
+    currency = next((name for name in CURRENCIES if name in names), None)
+    bases = [name for name in BASES if name in names] if currency else []
+    found = ["count(*) as row_count"] + [f'cast(sum("{name}") as decimal(38, 10)) as "{name}"' for name in bases]
+    if not engine.is_reproducible:
+        # Spark's hash passes over a null.
+        values = ", ".join(f'"{name}" is null, "{name}"' for name in names)
+        found.append("sum(cast(row_hash as decimal(38, 0))) as hashes")
+        table = f"(select *, hash({values}) as row_hash from {table}) as hashed"
+    by, group = (f"{currency} as unit, ", " group by 1 order by 1") if bases else ("", "")
+    rows = engine.rows(f"select {by}{', '.join(found)} from {table}{group}")
     totals = {name: {row["unit"]: row[name] for row in rows if row[name] is not None} for name in bases}
-    return sum(row["row_count"] for row in rows), totals
+    row_count = sum(row["row_count"] for row in rows)
+    hashes = 0 if engine.is_reproducible else sum(row["hashes"] or 0 for row in rows)
+    return row_count, totals, "" if engine.is_reproducible else f"{columns} {row_count} {hashes}"
 
 
 def added(parts: Iterable[Totals]) -> Totals:

@@ -1,7 +1,8 @@
 """Delta tables over Parquet: commit one table or month, list files, versions, publications.
 
 A data file is named `<fingerprint>-<content>.parquet`: 16 hex digits of what it was made from, 16 of what
-it holds. Files are never changed; `prune` alone removes them, so every publication that is kept stays readable.
+it holds; where equal rows may make other bytes, `<fingerprint>-<rows>.<content>.parquet`, with 16 of the rows of its
+slice. Files are never changed; `prune` alone removes them, so every publication that is kept stays readable.
 """
 
 from __future__ import annotations
@@ -32,12 +33,14 @@ from pipelines.warehouse.storage_local import remove_temporary
 class Slice:
     """Staged files that become a table, or the part `period` of it, made from what `fingerprint` stands for.
 
-    They are on this machine or, where the engine wrote them there, in the store: then `columns` is their Arrow schema.
+    `rows` stands for its rows, where files of the same rows may differ; else it is empty. The files are on this machine
+    or, where the engine wrote them there, in the store: then `columns` is their Arrow schema.
     """
 
     period: str | None
     staged: tuple[Path | Object, ...]
     fingerprint: str
+    rows: str = ""
     columns: Any = None
 
     @property
@@ -124,14 +127,17 @@ class Lake:
     def altered(self, table: str, names: list[str]) -> list[Path]:
         """Of a table's named files those that do not hold what their names promise."""
         seals = [name.partition("-")[0] for name in names]
-        # Files of one slice are named by all of them in their order, which the names do not show.
-        alone = [(name, seal) for name, seal in zip(names, seals, strict=True) if seals.count(seal) == 1]
-        return [file for name, seal in alone if _names([file := self._local(table, name)], seal) != [name]]
+        # Files of one slice are named by all of them in their order, which the names do not show. Those that an engine
+        # wrote to the store are named by the store's digest.
+        alone = [name for name, seal in zip(names, seals, strict=True) if seals.count(seal) == 1]
+        here = [name for name in alone if not (self._is_remote and _contents(name)[0])]
+        return [file for name in here if _content(file := self._local(table, name))[:16] != _contents(name)[1]]
 
     def contents(self, table: str, period: str | None = None) -> list[str]:
         """Digests of what a table, or one month of it, holds; equal digests mean equal rows."""
         # Sorted by digest: a name begins with the fingerprint of the inputs, which may differ for equal rows.
-        return sorted(file.name.rpartition("-")[2].partition(".")[0] for file in self._now(table).of(period))
+        held = ((file.period, *_contents(file.name)) for file in self._now(table).of(period))
+        return sorted(digest for _, digest in {(part, rows or content) for part, rows, content in held})
 
     def periods(self, table: str) -> list[str]:
         """The parts a table holds: months, or months of each source."""
@@ -156,7 +162,7 @@ class Lake:
         kept = {period: {file.name for file in files} for period, files in self._now(table).parts.items()}
         changed: list[tuple[Slice, list[str]]] = []
         for part in slices:
-            names = _names(part.staged, part.fingerprint)
+            names = _names(part)
             if kept.get(part.period) == set(names):
                 for staged, name in zip(part.staged, names, strict=True):
                     lies_whole = self._size(table, name) == _bytes_of(staged)
@@ -387,10 +393,17 @@ def _content(staged: Path | Object) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _names(staged: Sequence[Path | Object], fingerprint: str) -> list[str]:
+def _contents(name: str) -> tuple[str, str]:
+    """The digests in a file's name: of the rows of its slice, empty where it has none, and of its bytes."""
+    rows, _, content = name.removesuffix(".parquet").rpartition("-")[2].rpartition(".")
+    return rows, content
+
+
+def _names(part: Slice) -> list[str]:
     """Each file's name. Of several files each name covers all: two commits share every file or none."""
-    contents = [_content(each) for each in staged]
+    contents = [_content(each) for each in part.staged]
+    rows = f"{hashlib.sha256(part.rows.encode()).hexdigest()[:16]}." if part.rows else ""
     if len(contents) > 1:
         whole = " ".join(contents)
         contents = [hashlib.sha256(f"{number} {whole}".encode()).hexdigest() for number in range(len(contents))]
-    return [f"{fingerprint}-{content[:16]}.parquet" for content in contents]
+    return [f"{part.fingerprint}-{rows}{content[:16]}.parquet" for content in contents]

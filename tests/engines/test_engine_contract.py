@@ -16,6 +16,7 @@ import pytest
 from pipelines.base.errors import EngineError, SourceError
 from pipelines.config.settings import Warehouse
 from pipelines.engine import Engine, open_engine
+from pipelines.models.written import counted
 
 
 def files_of(out: Path) -> list[Path]:
@@ -124,6 +125,25 @@ def test_the_same_rows_are_the_same_bytes(engine: Engine, two_files: list[Path],
         engine.write("select * from charge order by id", tmp_path / name)
         written.append([file.read_bytes() for file in files_of(tmp_path / name)])
     assert written[0] == written[1]
+
+
+def test_rows_of_a_table_have_one_digest_in_any_files(engine: Engine, two_files: list[Path]) -> None:
+    columns = [("id", "BIGINT"), ("at", "TIMESTAMP"), ("cost", "DECIMAL(20,10)"), ("name", "VARCHAR")]
+    engine.view("charge", two_files)
+    engine.view("reverse", two_files[::-1])
+    engine.view_sql("twice", "select * from charge union all select * from charge where id = 3")
+    engine.view_sql("none", "select * from charge where id > 3")
+    # The only text of a row moves from one column to another.
+    engine.view_sql("here", "select 1 as id, 'x' as at, cast(null as varchar) as cost, 'y' as name")
+    engine.view_sql("there", "select 1 as id, cast(null as varchar) as at, 'x' as cost, 'y' as name")
+    found = {name: counted(engine, name, columns) for name in ("charge", "reverse", "twice", "none", "here", "there")}
+    assert [count for count, _, _ in found.values()] == [3, 3, 4, 0, 1, 1]
+    digests = {name: digest for name, (_, _, digest) in found.items()}
+    if engine.is_reproducible:
+        assert set(digests.values()) == {""}
+    else:
+        assert digests.pop("reverse") == digests["charge"]
+        assert len({*digests.values()}) == len(digests)
 
 
 def test_writing_replaces_a_file(engine: Engine, tmp_path: Path) -> None:

@@ -169,6 +169,12 @@ def test_every_table_and_check_is_as_on_duckdb(lake: Lake, reference: Company) -
     assert_same(lake, reference)
 
 
+def test_no_file_is_taken_for_one_that_changed(lake: Lake) -> None:
+    published = lake.current()
+    assert published
+    assert [file for key, named in published.tables.items() for file in lake.altered(key, named["files"])] == []
+
+
 def test_a_reader_without_a_cluster_sees_the_marts(built: Place, lake: Lake) -> None:
     sql = "select sum(effective_cost_usd) from mart_run_cost"
     printed = built.run("reader", "query", sql)

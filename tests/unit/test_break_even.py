@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import exp
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm, poisson
 
 from pipelines.analysis.break_even import (
     INPUTS,
@@ -113,3 +115,17 @@ def test_bars_by_hand() -> None:
     assert bars["runs_per_month"].break_even_value == pytest.approx(16_000 / 2_400 / 12)
     assert bars["success_ratio"].break_even_value == pytest.approx(16_000 / 28_800)
     assert bars["saving_per_run"].break_even_value == pytest.approx(16_000 / 12)
+
+
+@given(cases, st.floats(1, 1e4), st.booleans())
+def test_the_probability_is_that_of_scipy(case: Case, width: float, has_interval: bool) -> None:
+    """Poisson numbers of runs and a normal saving, all of them added up."""
+    low, high = (case.saving_per_run - width / 2, case.saving_per_run + width / 2) if has_interval else (None, None)
+    expected = case.runs_per_month * case.months
+    runs = np.arange(1, int(poisson.ppf(1 - 1e-12, expected)) + 2)
+    if has_interval:
+        paid = norm.sf(case.port_cost / runs, case.saving_per_run, width / (2 * norm.ppf(0.975)))
+    else:
+        paid = runs >= (runs_to_break_even(case.port_cost, case.saving_per_run) or np.inf)
+    probability = case.success_ratio * min(1.0, float((poisson.pmf(runs, expected) * paid).sum()))
+    assert payback_probability(case, low, high) == pytest.approx(probability, abs=1e-9)
