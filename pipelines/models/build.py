@@ -40,7 +40,7 @@ from pipelines.models.session import (
 from pipelines.models.validate import CheckResult, Gate, Validated, validate
 from pipelines.models.warehouse import Warehouse
 from pipelines.models.warnings import advice, example
-from pipelines.models.written import counted, written_select
+from pipelines.models.written import Counted, written_select
 from pipelines.warehouse.lake import Slice
 from pipelines.warehouse.part import is_within, month_of, part_of, source_of
 from pipelines.warehouse.pseudonyms import Pseudonyms
@@ -214,10 +214,10 @@ class Builder:
         made = (
             [place.store.uri(o.key) for o in place.staged_objects(model.key, period)] if place.is_on_store else here()
         )
-        checks = [pseudonyms.check(result) for result in self._checked(model, contract, period, made, here)]
-        columns = [(column.name, column.type) for column in contract.columns]
-        row_count, totals, rows = counted(self._engine, model.name, columns)
-        return Built(model.key, period, fingerprint, row_count, totals, checks, was_current=False), rows
+        results, scan = self._checked(model, contract, period, made, here)
+        checks = [pseudonyms.check(result) for result in results]
+        built = Built(model.key, period, fingerprint, scan.row_count, scan.totals, checks, was_current=False)
+        return built, scan.rows
 
     def _commit(self, model: Model, made: Sequence[tuple[Built, Slice]]) -> None:
         if made:
@@ -271,7 +271,7 @@ class Builder:
         model = self.catalog[name]
         files = self._files(name, None)
         here = partial(self.lake.files, self._address(name, None)[0])
-        return self._checked(model, load_contract(model.key), None, files, here)
+        return self._checked(model, load_contract(model.key), None, files, here)[0]
 
     def _checked(
         self,
@@ -280,8 +280,8 @@ class Builder:
         period: str | None,
         files: Sequence[Path | str],
         here: Callable[[], Sequence[Path]],
-    ) -> list[CheckResult]:
-        """How the checks of a table's files come out; `here` brings those of a mart, which are few, to this machine."""
+    ) -> tuple[list[CheckResult], Counted]:
+        """What the checks of a table's files come to; `here` brings those of a mart, which are few, to this machine."""
         self._view_checked(self._engine, model, contract, period, files)
         gate = self._gate if model.layer == "marts" else None
         if gate and self._checker is not self._engine:

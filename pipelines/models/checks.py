@@ -1,7 +1,7 @@
 """A check of a table, as a plain value and as SQL: its failing rows, and how many there are of each.
 
-The checks of columns are counted in one scan; every `rows` check and the uniqueness of a key is a query of its own,
-and all of them are counted in one statement.
+The checks of columns are counted in the scan that counts the table; every `rows` check and the uniqueness of a key is a
+query of its own, and all of them are counted in one statement.
 """
 
 from __future__ import annotations
@@ -45,10 +45,9 @@ def is_query(check: Check) -> bool:
     return check.kind in ("rows", "unique")
 
 
-def column_counts(checks: Iterable[Check], table: str) -> str:
-    """The SELECT of one row: `row_count`, and under each column check's name the rows that fail it."""
-    counts = [f'count(*) filter (where {_condition(check)}) as "{check.name}"' for check in checks]
-    return f'select {", ".join(["count(*) as row_count", *counts])} from "{table}"'
+def conditions(checks: Iterable[Check]) -> dict[str, str]:
+    """Of the checks of columns, by name, the condition that selects the rows that fail."""
+    return {check.name: _condition(check) for check in checks if not is_query(check)}
 
 
 def query_counts(checks: Sequence[Check], table: str, is_large: bool) -> str:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.base.errors import CheckError, EngineError
 from pipelines.engine import Engine
-from pipelines.models.checks import Check, Severity, column_counts, failing_rows, is_query, query_counts
+from pipelines.models.checks import Check, Severity, conditions, failing_rows, is_query, query_counts
+from pipelines.models.written import Counted, counted
 
 if TYPE_CHECKING:
     from pipelines.models.contract import Contract
@@ -64,19 +65,21 @@ class CheckResult:
 
 def validate(
     engine: Engine, table: str, contract: Contract, sample: int = 5, gate: Gate | None = None
-) -> list[CheckResult]:
-    """One result for each check of the contract, in its order.
+) -> tuple[list[CheckResult], Counted]:
+    """One result for each check of the contract, in its order, and what was counted on the way.
 
-    `table` is the name of the view to check. Where its columns differ from the contract's, no other check is run:
-    each fails as not checked. Raises CheckError when a check cannot be computed, SourceError when a file is damaged.
+    `table` is the name of the view to check. Where its columns differ from the contract's, no other check is run and
+    only rows are counted: each fails as not checked. Raises CheckError when a check cannot be computed, SourceError
+    when a file is damaged.
     """
     differing = _differing_columns(engine, table, contract)
     if differing:
-        return [_columns_differ(check, differing, sample) for check in contract.checks]
+        return [_columns_differ(check, differing, sample) for check in contract.checks], counted(engine, table, [])
     checks = [check for check in contract.checks if check.kind != "columns"]
     try:
-        counts = _counts(engine, table, checks)
+        scan, counts = _counts(engine, table, contract, checks)
     except EngineError:
+        scan = counted(engine, table, _columns(contract))
         counts = {check.name: _count(engine, table, contract, check) for check in checks}
     expectations = _agreed(table, counts, gate(table, checks)) if gate else {}
     results = [_result(check, 0) for check in contract.checks if check.kind == "columns"]
@@ -89,28 +92,30 @@ def validate(
         figures = engine.rows(f"select * from ({shows}) as shown limit {FIGURES}") if shows else []
         totals = _totals(engine, table, check, rows)
         results.append(_result(check, counts[check.name], rows, figures, totals, expectations.get(check.name, "")))
-    return results
+    return results, scan
 
 
-def _counts(engine: Engine, table: str, checks: Sequence[Check]) -> dict[str, int]:
-    """By the name of each check, the rows that fail it."""
+def _columns(contract: Contract) -> list[tuple[str, str]]:
+    return [(column.name, column.type) for column in contract.columns]
+
+
+def _counts(engine: Engine, table: str, contract: Contract, checks: Sequence[Check]) -> tuple[Counted, dict[str, int]]:
+    """What a scan of the table counts and, by the name of each check, the rows that fail it."""
     queries = [check for check in checks if is_query(check)]
-    (row,) = engine.rows(column_counts([check for check in checks if not is_query(check)], table))
-    row_count = row.pop("row_count")
+    scan = counted(engine, table, _columns(contract), conditions(checks))
     # Every key of an empty table, and of one row, is unique, but a query may find that rows are missing.
-    counted_queries = queries if row_count > 1 else [check for check in queries if check.kind == "rows"]
-    is_large = row_count > _LARGE
-    statements = [[c] for c in counted_queries] if is_large or not counted_queries else [counted_queries]
-    counted = [found for part in statements for found in engine.rows(query_counts(part, table, is_large))]
-    return (
-        dict.fromkeys((check.name for check in queries), 0) | row | {f["check_name"]: f["row_count"] for f in counted}
-    )
+    run = queries if scan.row_count > 1 else [check for check in queries if check.kind == "rows"]
+    is_large = scan.row_count > _LARGE
+    statements = [[check] for check in run] if is_large or not run else [run]
+    found = [row for part in statements for row in engine.rows(query_counts(part, table, is_large))]
+    failing = {row["check_name"]: row["row_count"] for row in found}
+    return scan, dict.fromkeys((check.name for check in queries), 0) | scan.failing | failing
 
 
 def _count(engine: Engine, table: str, contract: Contract, check: Check) -> int:
     """The rows that fail one check, which may be the one that cannot be computed."""
     try:
-        return next(iter(_counts(engine, table, [check]).values()))
+        return _counts(engine, table, contract, [check])[1][check.name]
     except EngineError as error:
         reason = str(error).removeprefix("DuckDB: ")
         raise CheckError(

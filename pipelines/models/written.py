@@ -1,10 +1,11 @@
-"""What is done with every table: the SELECT that it is written by, its totals by cost basis and currency, its rows."""
+"""What is done with every table: the SELECT that it is written by, and what one scan of it counts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pipelines.engine import Engine
@@ -15,27 +16,40 @@ CURRENCIES = ("billing_currency", "currency")
 Totals = dict[str, dict[str, Decimal]]
 
 
-def counted(engine: Engine, table: str, columns: Sequence[tuple[str, str]]) -> tuple[int, Totals, str]:
-    """The number of rows of a table of these columns (name and type), the sum of each cost basis in each currency, and
-    a text that is the same for the same rows.
+class Counted(NamedTuple):
+    """The rows of a table, the sum of each cost basis in each currency, and the rows that fail each check of a column.
 
-    No sums without a currency; the text is empty where equal rows make equal files.
+    There are no sums without a currency. `rows` is the same text for the same rows; it is empty where equal rows make
+    equal files.
     """
+
+    row_count: int
+    totals: Totals
+    rows: str
+    failing: dict[str, int]
+
+
+def counted(
+    engine: Engine, table: str, columns: Sequence[tuple[str, str]], conditions: Mapping[str, str] = MappingProxyType({})
+) -> Counted:
+    """What one scan counts of a table of these columns (name and type); the `conditions` select rows that fail."""
     names = [name for name, _ in columns]
     currency = next((name for name in CURRENCIES if name in names), None)
     bases = [name for name in BASES if name in names] if currency else []
     found = ["count(*) as row_count"] + [f'cast(sum("{name}") as decimal(38, 10)) as "{name}"' for name in bases]
-    if not engine.is_reproducible:
+    found += [f'count(*) filter (where {condition}) as "{check}"' for check, condition in conditions.items()]
+    source, is_hashed = f'"{table}"', bool(names) and not engine.is_reproducible
+    if is_hashed:
         # Spark's hash passes over a null.
         values = ", ".join(f'"{name}" is null, "{name}"' for name in names)
         found.append("sum(cast(row_hash as decimal(38, 0))) as hashes")
-        table = f"(select *, hash({values}) as row_hash from {table}) as hashed"
+        source = f"(select *, hash({values}) as row_hash from {source}) as hashed"
     by, group = (f"{currency} as unit, ", " group by 1 order by 1") if bases else ("", "")
-    rows = engine.rows(f"select {by}{', '.join(found)} from {table}{group}")
+    rows = engine.rows(f"select {by}{', '.join(found)} from {source}{group}")
     totals = {name: {row["unit"]: row[name] for row in rows if row[name] is not None} for name in bases}
     row_count = sum(row["row_count"] for row in rows)
-    hashes = 0 if engine.is_reproducible else sum(row["hashes"] or 0 for row in rows)
-    return row_count, totals, "" if engine.is_reproducible else f"{columns} {row_count} {hashes}"
+    digest = f"{columns} {row_count} {sum(row['hashes'] or 0 for row in rows)}" if is_hashed else ""
+    return Counted(row_count, totals, digest, {check: sum(row[check] for row in rows) for check in conditions})
 
 
 def added(parts: Iterable[Totals]) -> Totals:

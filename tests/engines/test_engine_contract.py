@@ -137,8 +137,8 @@ def test_rows_of_a_table_have_one_digest_in_any_files(engine: Engine, two_files:
     engine.view_sql("here", "select 1 as id, 'x' as at, cast(null as varchar) as cost, 'y' as name")
     engine.view_sql("there", "select 1 as id, cast(null as varchar) as at, 'x' as cost, 'y' as name")
     found = {name: counted(engine, name, columns) for name in ("charge", "reverse", "twice", "none", "here", "there")}
-    assert [count for count, _, _ in found.values()] == [3, 3, 4, 0, 1, 1]
-    digests = {name: digest for name, (_, _, digest) in found.items()}
+    assert [scan.row_count for scan in found.values()] == [3, 3, 4, 0, 1, 1]
+    digests = {name: scan.rows for name, scan in found.items()}
     if engine.is_reproducible:
         assert set(digests.values()) == {""}
     else:

@@ -63,7 +63,7 @@ def checked(
     with DuckDBEngine() as engine:
         for name, others in {**(extra or {}), "mart_run": files}.items():
             engine.view(name, others)
-        return validate(engine, "mart_run", promised, sample, gate=ExpectationsGate(engine))
+        return validate(engine, "mart_run", promised, sample, gate=ExpectationsGate(engine))[0]
 
 
 def failures(results: list[CheckResult]) -> dict[str, CheckResult]:

@@ -63,7 +63,7 @@ def test_more_cannot_be_saved_than_would_have_been_spent(
     pl.DataFrame([row], schema=schema).write_parquet(file)
     with DuckDBEngine() as engine:
         engine.view(MART, [file])
-        results = validate(engine, MART, contract)
+        results, _ = validate(engine, MART, contract)
     failed = [check.title for check in results if not check.passed and check.severity == "error"]
     assert failed == stops
 
