@@ -18,12 +18,14 @@ TESTS = Path(__file__).resolve().parent
 SHARED_DATA = TESTS.parents[1] / "shared" / "data"
 # A worker takes whole files, so the longest start first; those that wait for a server before those that compute.
 LONGEST = (
-    *("defs/test_services.py", "golden/test_stories.py", "unit/test_run_mlflow.py", "bad_input/test_bad_runs.py"),
-    *("dashboard/test_pages.py", "defs/test_runs.py", "dashboard/test_browser.py", "unit/test_privacy.py"),
-    *("evidence/test_forged_packs.py", "bad_input/test_bad_configuration.py", "real/test_real_bills.py"),
-    *("bad_input/test_bad_reservations.py", "regressions/test_currencies.py", "unit/test_report.py"),
-    *("defs/test_notifications.py", "architecture/test_start_up.py", "real/test_real_nise.py"),
-    *("unit/demo/test_demo_queries.py", "real/test_real_focus_export.py", "bad_input/test_bad_focus.py"),
+    *("defs/test_services.py", "golden/test_stories.py", "unit/test_run_mlflow.py", "dashboard/test_pages.py"),
+    *("defs/test_runs.py", "golden/test_routes_to_a_false_proof.py", "dashboard/test_access.py"),
+    *("unit/demo/test_demo_queries.py", "dashboard/test_browser.py", "unit/test_source_jobs.py"),
+    *("evidence/test_forged_packs.py", "real/test_real_bills.py", "unit/test_report.py", "unit/test_explain.py"),
+    *("real/test_real_nise.py", "unit/test_mart_copy.py", "real/test_real_currencies.py"),
+    *("unit/test_measured_baseline.py", "regressions/test_currencies.py", "regressions/test_provisional_runs.py"),
+    *("bad_input/test_bad_reservations.py", "bad_input/test_bombs.py", "lake/test_lake_rivals.py"),
+    *("real/test_real_focus_export.py", "architecture/test_code_digest.py", "properties/test_check_laws.py"),
 )
 
 
