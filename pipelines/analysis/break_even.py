@@ -7,7 +7,7 @@ month m saves is the GPU's cost after m/12 years of that fall, less Trainium's, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil, erfc, exp, floor, inf, isfinite, lgamma, log, sqrt
+from math import ceil, erfc, exp, floor, fsum, inf, isfinite, lgamma, log, sqrt
 
 # The 97.5 % quantile of the normal distribution: an interval of 95 % is twice that many deviations wide.
 _QUANTILE = 1.959963984540054
@@ -85,8 +85,8 @@ def payback_probability(case: Case, saving_low: float | None, saving_high: float
     # Numbers of runs further from the expected one have a probability below 1e-15.
     around = 12 * sqrt(expected)
     counts = range(max(1, floor(expected - around)), ceil(expected + around) + 40)
-    found = sum(exp(runs * log(expected) - expected - lgamma(runs + 1)) * pays_back(runs) for runs in counts)
-    return case.success_ratio * min(1.0, found)
+    probability = fsum(exp(runs * log(expected) - expected - lgamma(runs + 1)) * pays_back(runs) for runs in counts)
+    return case.success_ratio * min(1.0, round(probability, 9))
 
 
 # Fields of a case that the tornado varies.

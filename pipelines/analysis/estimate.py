@@ -168,7 +168,8 @@ def runs_needed(baseline: Sample, candidate: Sample, deciding: float | None = No
         _, low, high = _ends(baseline, candidate, runs, POWER)
         return bool(high < np.log1p(-deciding) or low > np.log1p(-deciding))
 
-    if np.isnan(_ends(baseline, candidate, 2, 0.5)[1]):
+    # At the size of the larger sample all is known but what never varies.
+    if np.isnan(_ends(baseline, candidate, max(baseline.costs.size, candidate.costs.size), 0.5)[1]):
         return None
     return 2 + bisect_left(range(2, MOST_RUNS), True, key=enough)
 

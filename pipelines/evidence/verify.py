@@ -25,10 +25,11 @@ from pipelines.models.contract import load_contract
 from pipelines.models.revision import code_revision, has_our_models
 from pipelines.present.csv_text import csv_text
 from pipelines.warehouse.publication import Publication
+from pipelines.warehouse.retention import DATA_FILE
 
 SHOWN = 20
 # A pack holds files of the publication before and no record of it; data files are named by digests.
-_BEFORE = re.compile(rf"{BEFORE}/({'|'.join(PUBLISHED_KEYS)})/[0-9a-f]{{16}}-[0-9a-f]{{16}}\.parquet")
+_BEFORE = re.compile(rf"{BEFORE}/({'|'.join(PUBLISHED_KEYS)})/{DATA_FILE}")
 
 
 def verify(path: Path, settings: Settings | None, console: Console) -> None:

@@ -186,16 +186,16 @@ class Builder:
         if is_there and (recorded := self._records.find(model.key, period, fingerprint)):
             return recorded, None
         staged = self.warehouse.staged(model.key, period)
-        built, rows = self._make(model, contract, period, fingerprint, staged)
+        built, rows_digest = self._make(model, contract, period, fingerprint, staged)
         if built.failures:
             raise FailedChecks(built)
         if self.warehouse.is_on_store and model.layer not in SCHEMAS:
             objects = self.warehouse.staged_objects(model.key, period)
-            return built, Slice(period, tuple(objects), fingerprint, rows, contract.arrow_schema)
+            return built, Slice(period, tuple(objects), fingerprint, rows_digest, contract.arrow_schema)
         # Public tables are read on one machine, also to see whether their bytes are as published.
         part = Slice(period, tuple(self.warehouse.staged_here(model.key, period)), fingerprint)
         if model.layer not in SCHEMAS:
-            return built, replace(part, rows=rows)
+            return built, replace(part, rows_digest=rows_digest)
         for file, apart in zip(part.staged, self._apart(model, part), strict=True):
             assert isinstance(file, Path)
             if self._is_kept_apart(model):
@@ -217,7 +217,7 @@ class Builder:
         results, scan = self._checked(model, contract, period, made, here)
         checks = [pseudonyms.check(result) for result in results]
         built = Built(model.key, period, fingerprint, scan.row_count, scan.totals, checks, was_current=False)
-        return built, scan.rows
+        return built, scan.rows_digest
 
     def _commit(self, model: Model, made: Sequence[tuple[Built, Slice]]) -> None:
         if made:

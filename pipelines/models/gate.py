@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import cache, cached_property
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
+from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -99,10 +100,14 @@ class ExpectationsGate:
         return SqlAlchemyExecutionEngine(engine=database_of(self._engine))
 
 
+# One thread at a time changes what can be imported.
+_IMPORTING = Lock()
+
+
 @cache
 def great_expectations() -> ModuleType:
     """The library, imported without the warnings other packages print on the way."""
-    with warnings.catch_warnings(), _out_of_sight():
+    with _IMPORTING, warnings.catch_warnings(), _out_of_sight():
         warnings.simplefilter("ignore")
         import great_expectations
         import great_expectations.expectations
@@ -134,7 +139,7 @@ def _out_of_sight() -> Iterator[None]:
         yield
     finally:
         for name in hidden:
-            del sys.modules[name]
+            sys.modules.pop(name, None)
 
 
 def _nowhere_null(checks: Sequence[Check]) -> list[Check]:

@@ -19,13 +19,13 @@ Totals = dict[str, dict[str, Decimal]]
 class Counted(NamedTuple):
     """The rows of a table, the sum of each cost basis in each currency, and the rows that fail each check of a column.
 
-    There are no sums without a currency. `rows` is the same text for the same rows; it is empty where equal rows make
-    equal files.
+    There are no sums without a currency. `rows_digest` is the same text for the same rows; it is empty where equal rows
+    make equal files.
     """
 
     row_count: int
     totals: Totals
-    rows: str
+    rows_digest: str
     failing: dict[str, int]
 
 
@@ -40,7 +40,7 @@ def counted(
     found += [f'count(*) filter (where {condition}) as "{check}"' for check, condition in conditions.items()]
     source, is_hashed = f'"{table}"', bool(names) and not engine.is_reproducible
     if is_hashed:
-        # Spark's hash passes over a null.
+        # Spark's hash ignores nulls.
         values = ", ".join(f'"{name}" is null, "{name}"' for name in names)
         found.append("sum(cast(row_hash as decimal(38, 0))) as hashes")
         source = f"(select *, hash({values}) as row_hash from {source}) as hashed"

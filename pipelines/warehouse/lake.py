@@ -33,14 +33,14 @@ from pipelines.warehouse.storage_local import remove_temporary
 class Slice:
     """Staged files that become a table, or the part `period` of it, made from what `fingerprint` stands for.
 
-    `rows` stands for its rows, where files of the same rows may differ; else it is empty. The files are on this machine
-    or, where the engine wrote them there, in the store: then `columns` is their Arrow schema.
+    `rows_digest` stands for its rows, where files of the same rows may differ; else it is empty. The files are on this
+    machine or, where the engine wrote them there, in the store: then `columns` is their Arrow schema.
     """
 
     period: str | None
     staged: tuple[Path | Object, ...]
     fingerprint: str
-    rows: str = ""
+    rows_digest: str = ""
     columns: Any = None
 
     @property
@@ -402,7 +402,7 @@ def _contents(name: str) -> tuple[str, str]:
 def _names(part: Slice) -> list[str]:
     """Each file's name. Of several files each name covers all: two commits share every file or none."""
     contents = [_content(each) for each in part.staged]
-    rows = f"{hashlib.sha256(part.rows.encode()).hexdigest()[:16]}." if part.rows else ""
+    rows = f"{hashlib.sha256(part.rows_digest.encode()).hexdigest()[:16]}." if part.rows_digest else ""
     if len(contents) > 1:
         whole = " ".join(contents)
         contents = [hashlib.sha256(f"{number} {whole}".encode()).hexdigest() for number in range(len(contents))]

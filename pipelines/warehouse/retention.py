@@ -11,7 +11,9 @@ from itertools import groupby
 from pipelines.warehouse.publication import Publication
 from pipelines.warehouse.storage import Object
 
-_DATA = re.compile(r"tables/(\w+/\w+)/([0-9a-f]{16}-[0-9a-f]{16}\.parquet)")
+# A data file's name, as `lake` describes it.
+DATA_FILE = r"[0-9a-f]{16}-(?:[0-9a-f]{16}\.)?[0-9a-f]{16}\.parquet"
+_DATA = re.compile(rf"tables/(\w+/\w+)/({DATA_FILE})")
 _LOG = re.compile(r"tables/(\w+/\w+)/_delta_log/(\d{20})\.(?:json|checkpoint\.parquet)")
 # Entries of a table's log that are kept before a checkpoint takes their place.
 _MOST_ENTRIES = 20

@@ -48,7 +48,8 @@ ENGINE = {"pipelines", "pipelines.engine", "pipelines.base", "pipelines.base.err
 BUILDERS = {
     "pipelines.engine.duckdb": ENGINE,
     "pipelines.models.written": {"pipelines", "pipelines.models", "pipelines.models.written"},
-    "pipelines.models.validate": ENGINE | {f"pipelines.models{name}" for name in ("", ".checks", ".validate")},
+    "pipelines.models.validate": ENGINE
+    | {f"pipelines.models{name}" for name in ("", ".checks", ".validate", ".written")},
 }
 # Of each module in turn, in a process of its own: what is loaded once it is imported.
 LOADED = """

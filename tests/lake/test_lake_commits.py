@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from support.lake_places import Place, actions, builds, commit
 from pipelines.base.errors import UnreachableError
 from pipelines.warehouse import delta
 from pipelines.warehouse.lake import Slice
+from pipelines.warehouse.retention import DATA_FILE
 
 
 def test_a_commit_replaces_its_month_and_keeps_the_others(place: Place, tmp_path: Path) -> None:
@@ -82,6 +84,7 @@ def test_a_changed_file_is_found_also_where_its_rows_name_it(folder: Place, tmp_
     lake = folder.lake()
     lake.commit_slices(WHOLE, [Slice(None, (staged(tmp_path, 1),), seal("whole"), "three rows")])
     (file,) = lake.files(WHOLE)
+    assert re.fullmatch(DATA_FILE, file.name) and file.name.count(".") == 2
     assert lake.altered(WHOLE, [file.name]) == []
     file.write_bytes(file.read_bytes().replace(b"PAR1", b"PAR2"))
     assert lake.altered(WHOLE, [file.name]) == [file]

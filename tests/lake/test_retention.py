@@ -77,10 +77,12 @@ def test_only_what_is_ours_and_unnamed_goes(folder: Place, tmp_path: Path, clock
     daily(folder, tmp_path, clock, range(2), prunes=False)
     root = Path(folder.location)
     orphan = root / "tables" / WHOLE / f"{'a' * 16}-{'b' * 16}.parquet"
+    # As one is named whose bytes do not show its rows.
+    of_spark = orphan.with_name(f"{'a' * 16}-{'b' * 16}.{'e' * 16}.parquet")
     stranger = root / "tables" / WHOLE / "notes.parquet"
     killed, fresh = root / "tables" / WHOLE / ".0a1b.tmp", root / "publications" / ".2c3d.tmp"
     old = root / "tables" / "core" / "fct_gone" / f"{'c' * 16}-{'d' * 16}.parquet"
-    for path in (orphan, stranger, killed, fresh, old):
+    for path in (orphan, of_spark, stranger, killed, fresh, old):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"PAR1")
     yesterday = (clock.moment - timedelta(days=2)).timestamp()
@@ -89,7 +91,7 @@ def test_only_what_is_ours_and_unnamed_goes(folder: Place, tmp_path: Path, clock
     lake = folder.lake()
     with lake.lock():
         lake.prune(clock.moment, 35, (), KNOWN)
-    assert before - {*stored(folder)} == {orphan, killed, old}
+    assert before - {*stored(folder)} == {orphan, of_spark, killed, old}
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.analysis import quantiles
 from pipelines.analysis.estimate import estimate, interval, joined, not_inferior, portfolio, runs_needed, sample
 from pipelines.bench.comparison import Cell, simulate
 
@@ -130,6 +131,19 @@ def test_needed_runs_are_those_that_make_the_interval_ten_points_wide() -> None:
     assert runs_needed(side, side) == 76
     assert half_width(76) <= 0.05 < half_width(75)
     assert runs_needed(side, sample([10.0])) is None
+
+
+@pytest.mark.parametrize(("successes", "runs"), [(2, 10), (2, 12), (4, 20)])
+def test_needed_runs_are_known_where_most_runs_fail(successes: int, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with the quantiles of SciPy, also where a few runs would have less than half a success."""
+    from scipy import special
+
+    costs = [10 + 0.1 * number for number in range(runs)]
+    often_fails = sample(costs, [1.0] * successes + [0.0] * (runs - successes))
+    candidate = sample([5 + 0.1 * number for number in range(10)], [1.0] * 9 + [0.0])
+    needed = runs_needed(often_fails, candidate, 0.0)
+    monkeypatch.setattr(quantiles, "beta", special.betaincinv)
+    assert needed == runs_needed(often_fails, candidate, 0.0) is not None
 
 
 @pytest.mark.parametrize(

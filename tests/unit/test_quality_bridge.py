@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +27,21 @@ def test_the_rows_of_many_files_are_one_table(tmp_path: Path) -> None:
     assert failures(checked(files, promised)) == {}
     failed = failures(checked([*files, files[7]], promised))
     assert failed["key_unique"].sample == [{"run_id": "r7", "row_count": 2}]
+
+
+@pytest.mark.slow
+def test_great_expectations_needs_no_scipy() -> None:
+    """The image has none; nothing else does without it."""
+    blocked = (
+        "import sys\n"
+        "class Without:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name.partition('.')[0] == 'scipy': raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Without())\n"
+        "from pipelines.models.gate import great_expectations\n"
+        "assert great_expectations().expectations.ExpectColumnValuesToNotBeNull"
+    )
+    subprocess.run([sys.executable, "-c", blocked], check=True)
 
 
 RULE = "error: {rows: {run_is_unknown: 'select run_id from {batch} as run anti join dim_run as known using (run_id)'}}"
