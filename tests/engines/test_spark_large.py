@@ -36,7 +36,7 @@ MOST_RESULT_BYTES = 50_000_000
 FEWEST_THAT_SPILL = 4_000_000
 # A stage of more rows than these is to have more than one task.
 MOST_ROWS_OF_A_TASK = 1_000_000
-# It grew by 14 % from one to 20 million lines while the driver read the bill itself.
+# It grew by 14 % from 1 to 20 million lines while the driver read the bill itself, and by 8 % since.
 DRIVER_PEAK_MAY_GROW = 1.10
 PEAKS: dict[str, float] = {}
 
@@ -178,7 +178,8 @@ def test_no_stage_of_many_rows_has_one_task(built: Built) -> None:
 
 
 def test_the_driver_needs_no_more_memory_for_more_lines(built: Built, record_property: Callable[..., None]) -> None:
-    needed = sum(built.peaks.values())
+    # A process that Java starts looks as large as Java until it is another program.
+    needed = built.peaks["python"] + built.peaks["java"]
     record_property(
         "campaign", f"{built.lines:,} lines on Spark: {needed:,.0f} MiB of the driver, {built.seconds:.0f} s"
     )
