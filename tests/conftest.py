@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from support.small_company import Company
@@ -27,6 +28,11 @@ LONGEST = (
     *("bad_input/test_bad_reservations.py", "bad_input/test_bombs.py", "lake/test_lake_rivals.py"),
     *("real/test_real_focus_export.py", "architecture/test_code_digest.py", "properties/test_check_laws.py"),
 )
+
+
+# An example may take any time on a busy machine.
+settings.register_profile("no deadline", parent=settings.default, deadline=None)
+settings.load_profile("no deadline")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
