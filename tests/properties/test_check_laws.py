@@ -36,6 +36,7 @@ FETCHED, ALL = 200, 100_000
 UNBROKEN = {
     "detail_commitment_reconciliation": {"charges_of_an_unknown_contract"},
     "detail_commitment_use_daily": {"eligible_usage_without_a_list_price"},
+    "fct_charge_sum_monthly": {"month_of_an_account_delivered_by_two_sources"},
     "stg_aws__invoice_total": {"bill_of_a_payer_without_any_cost"},
     "fct_invoice_monthly": {"bill_and_charges_differ"},
     "fct_resource_hourly": {"an_open_bill_has_more_than_an_hour_of_an_instance"},
