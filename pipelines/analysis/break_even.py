@@ -74,12 +74,15 @@ def payback_probability(case: Case, saving_low: float | None, saving_high: float
     expected = case.runs_per_month * case.months
     if expected <= 0:
         return 0.0
-    needed = runs_to_break_even(case.port_cost, case.saving_per_run)
+    deviation = 0.0
+    if saving_low is not None and saving_high is not None:
+        deviation = max(0.0, saving_high - saving_low) / (2 * _QUANTILE)
+    needed = runs_to_break_even(case.port_cost, case.saving_per_run) or inf
 
     def pays_back(runs: int) -> float:
-        if saving_low is None or saving_high is None or saving_high <= saving_low:
-            return float(needed is not None and runs >= needed)
-        deviation = (saving_high - saving_low) / (2 * _QUANTILE)
+        """The probability that so many runs save what the port cost."""
+        if not deviation:
+            return float(runs >= needed)
         return erfc((case.port_cost / runs - case.saving_per_run) / deviation / sqrt(2)) / 2
 
     # Numbers of runs further from the expected one have a probability below 1e-15.

@@ -104,9 +104,9 @@ def _counts(engine: Engine, table: str, contract: Contract, checks: Sequence[Che
     queries = [check for check in checks if is_query(check)]
     scan = counted(engine, table, _columns(contract), conditions(checks))
     # Every key of an empty table, and of one row, is unique, but a query may find that rows are missing.
-    run = queries if scan.row_count > 1 else [check for check in queries if check.kind == "rows"]
+    counted_queries = queries if scan.row_count > 1 else [check for check in queries if check.kind == "rows"]
     is_large = scan.row_count > _LARGE
-    statements = [[check] for check in run] if is_large or not run else [run]
+    statements = [[check] for check in counted_queries] if is_large or not counted_queries else [counted_queries]
     found = [row for part in statements for row in engine.rows(query_counts(part, table, is_large))]
     failing = {row["check_name"]: row["row_count"] for row in found}
     return scan, dict.fromkeys((check.name for check in queries), 0) | scan.failing | failing

@@ -1,8 +1,8 @@
 """Delta tables over Parquet: commit one table or month, list files, versions, publications.
 
 A data file is named `<fingerprint>-<content>.parquet`: 16 hex digits of what it was made from, 16 of what
-it holds; where equal rows may make other bytes, `<fingerprint>-<rows>.<content>.parquet`, with 16 of the rows of its
-slice. Files are never changed; `prune` alone removes them, so every publication that is kept stays readable.
+it holds; where equal rows may make other bytes, `<fingerprint>-<rows>.<content>.parquet`, with 16 of a digest of all
+rows made with it. Files are never changed; `prune` alone removes them, so every publication kept stays readable.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ class Lake:
         seals = [name.partition("-")[0] for name in names]
         # Files of one slice are named by all of them in their order, which the names do not show. Those that an engine
         # wrote to the store are named by the store's digest.
-        alone = [name for name, seal in zip(names, seals, strict=True) if seals.count(seal) == 1]
-        here = [name for name in alone if not (self._is_remote and _contents(name)[0])]
-        return [file for name in here if _content(file := self._local(table, name))[:16] != _contents(name)[1]]
+        single = [name for name, seal in zip(names, seals, strict=True) if seals.count(seal) == 1]
+        compared = [name for name in single if not (self._is_remote and _contents(name)[0])]
+        return [file for name in compared if _content(file := self._local(table, name))[:16] != _contents(name)[1]]
 
     def contents(self, table: str, period: str | None = None) -> list[str]:
         """Digests of what a table, or one month of it, holds; equal digests mean equal rows."""

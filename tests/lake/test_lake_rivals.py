@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -56,6 +57,8 @@ def expire_lease(place: Place) -> None:
 def test_a_reader_never_errs_and_never_sees_two_builds(folder: Place, tmp_path: Path) -> None:
     build(folder.lake(), tmp_path / "in", 1)
     writer = folder.run(2, 12)
+    # On a busy machine too, the reader reads between two publications.
+    os.setpriority(os.PRIO_PROCESS, writer.pid, 5)
     reads, seen, lasting = 0, [], folder.lake()
     while writer.poll() is None:
         for lake in (lasting, folder.lake()):
@@ -70,7 +73,7 @@ def test_a_reader_never_errs_and_never_sees_two_builds(folder: Place, tmp_path: 
     assert writer.returncode == 0
     assert seen == sorted(seen)
     # The reader was there while publications went by.
-    assert reads > 5 and len(set(seen)) > 2
+    assert reads > 20 and len(set(seen)) > 5
     assert [p.code_revision for p in lasting.publications()] == [str(number) for number in range(1, 13)]
 
 

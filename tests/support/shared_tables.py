@@ -21,7 +21,7 @@ def making_each_once(folder: Path):
 
     def make(
         builder: Builder, model: Model, contract: Contract, period: str | None, fingerprint: str, staged: Path
-    ) -> Built:
+    ) -> tuple[Built, str]:
         # An earlier publication is read, but is no part of a fingerprint.
         reads_published = not {*PUBLISHED}.isdisjoint(builder.catalog.resting_on(model))
         if reads_published or not isinstance(builder._engine, DuckDBEngine) or builder._gate:
@@ -51,5 +51,5 @@ def _lines(builder: Builder, model: Model, period: str | None) -> str:
     return "-" + hashlib.sha256("".join(seals).encode()).hexdigest()[:16]
 
 
-def _write(built: Built, to: Path) -> None:
+def _write(built: tuple[Built, str], to: Path) -> None:
     to.write_bytes(pickle.dumps(built))
