@@ -4,8 +4,6 @@ Exit 0 done, 1 a data check failed, 2 wrong usage, configuration or a full disk,
 build is running, 130 stopped by Ctrl-C or SIGTERM. Errors are one plain sentence; a traceback only with --debug.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Sequence
