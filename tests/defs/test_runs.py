@@ -38,7 +38,7 @@ def assembled_of_marts(patch: pytest.MonkeyPatch) -> None:
     # The definitions of the whole product are assembled before it knows less.
     assert definitions.defs
     catalog = catalog_of(MARTS)
-    for module in ("defs.assets", "defs.jobs", "defs.reported", "models.build"):
+    for module in ("defs.assets", "defs.jobs", "models.build"):
         patch.setattr(f"pipelines.{module}.load_catalog", lambda: catalog)
 
 

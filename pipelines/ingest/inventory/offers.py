@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.base.aws import requesting
+from pipelines.base.aws import entries_of
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import CapacityOfferSource, ReservationSource
 from pipelines.ingest.inventory import answers
@@ -44,9 +44,7 @@ def read_offers(sources: Sequence[CapacityOfferSource], known_types: Mapping[str
             warnings.append(
                 f"[[capacity_offers]] {source.name} contains no offer; check its location, or query another size."
             )
-        rows += [
-            dict.fromkeys(SCHEMA) | row | {"recorded_date": max(by_day), "source_name": source.name} for row in newest
-        ]
+        rows += [row | {"recorded_date": max(by_day), "source_name": source.name} for row in newest]
         unlisted = {row["instance_type"] for row in newest} - {*known_types}
         warnings += [
             f"[[capacity_offers]] {source.name}: {name} is not in ref_instance_type.csv, so its offers count for no "
@@ -78,9 +76,7 @@ def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[s
 
 def _pages(client: Any, call: str, where: str, name: str, more: Entry, **request: Any) -> Iterator[tuple[str, Any]]:
     permission = f"ec2:{call.title().replace('_', '')}"
-    with requesting(where, permission):
-        found = [entry for page in client.get_paginator(call).paginate(**request) for entry in page.get(name, ())]
-    yield f"{where} {permission}", {name: found, **more}
+    yield f"{where} {permission}", {name: entries_of(client, call, name, where, permission, **request), **more}
 
 
 ANSWERS = Answers("capacity_offers", (".json",), _queried)

@@ -70,8 +70,7 @@ def read_reservations(sources: Sequence[ReservationSource], families: Mapping[st
         found += own
     joined = _joined(found)
     warnings += [warning for row in joined for warning in _warnings(row, families)]
-    rows = [{name: row[name] for name in SCHEMA} for row in joined]
-    return Inventory(pl.DataFrame(rows, schema=SCHEMA).sort("reservation_id", "part_no"), sorted(warnings))
+    return Inventory(pl.DataFrame(joined, schema=SCHEMA).sort("reservation_id", "part_no"), sorted(warnings))
 
 
 def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
