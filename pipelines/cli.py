@@ -12,8 +12,7 @@ from typing import Annotated
 import typer
 
 from pipelines.base.console import Console
-from pipelines.base.disk import is_full
-from pipelines.base.errors import TrainledgerError, UsageError
+from pipelines.base.errors import TrainledgerError, UsageError, is_full
 from pipelines.base.version import __version__
 from pipelines.compare.command import compare
 from pipelines.dashboard.command import dashboard

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from pipelines.base.address import bucket_and_prefix, is_s3
 from pipelines.base.errors import SourceError
-from pipelines.base.parse import ParseError, parse_json
+from pipelines.base.parse import parse_json, reading
 from pipelines.base.paths import unsafe
 from pipelines.ingest.billing.columns import declared_version
 from pipelines.ingest.billing.delivery import Kind, Map
@@ -242,10 +242,8 @@ def _outside(name: str, path: ManifestPath, store: Store, why: str) -> SourceErr
 def _parse(path: ManifestPath, text: str, present: set[str], store: Store) -> Manifest:
     """The manifest at `path`. SourceError when it is none, or one of another month."""
     where = store.uri(path.object.key)
-    try:
+    with reading(where, _AGAIN):
         content = parse_json(text)
-    except ParseError as error:
-        raise SourceError(f"{where} {error}; {_AGAIN}.") from None
     if not isinstance(content, dict):
         raise SourceError(f"{where} is not a JSON object; {_AGAIN}.")
     names = content.get("dataFiles", content.get("reportKeys"))

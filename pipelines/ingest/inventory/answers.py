@@ -13,7 +13,7 @@ import polars as pl
 
 from pipelines.base.aws import connect
 from pipelines.base.errors import SourceError
-from pipelines.base.parse import ParseError, parse_json
+from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import ReservationSource
 from pipelines.ingest.json_lines import by_suffix
 from pipelines.ingest.schema import AT, MONEY, Schema
@@ -104,10 +104,8 @@ class Answers:
 
 def _saved_answer(text: str, where: str) -> Any:
     """A saved answer. SourceError where it is not JSON or only one page of several."""
-    try:
+    with reading(where, "save the answer of AWS as it came"):
         answer = parse_json(text)
-    except ParseError as error:
-        raise SourceError(f"{where} {error}; save the answer of AWS as it came.") from None
     # Recorders keep the answer under `data`, next to its status.
     if isinstance(answer, dict) and isinstance(answer.get("data"), dict):
         answer = answer["data"]
@@ -180,10 +178,8 @@ def text(entry: Entry, name: str, where: str = "") -> str | None:
 
 def json_object(entry: Entry, name: str, where: str) -> Entry:
     """A JSON object in a text; empty where it is missing."""
-    try:
+    with reading(f"{where}: {name}", "FOCUS requires a JSON object"):
         found = parse_json(entry.get(name) or "{}")
-    except ParseError as error:
-        raise SourceError(f"{where}: {name} {error}; FOCUS requires a JSON object.") from None
     return found if isinstance(found, Mapping) else {}
 
 

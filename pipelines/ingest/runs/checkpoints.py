@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from functools import cache
 
 from pipelines.base.errors import UsageError
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import MALFORMED, parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, open_run_store, utc
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, open_run_store, utc
 from pipelines.warehouse.storage import Object, Store
 
 # The outermost part of a path that holds one save: a folder named after its step, or a file.

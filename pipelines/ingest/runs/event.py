@@ -9,16 +9,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from pipelines.base.limits import MOST_PASSES
-from pipelines.base.parse import MOST_LEVELS, ParseError, parse_json
+from pipelines.base.parse import ParseError, parse_json
 
-# What JSONDecoder itself reads with; its stub leaves it out.
-_SCAN = json.JSONDecoder().scan_once  # pyright: ignore[reportAttributeAccessIssue]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MS = timedelta(milliseconds=1)
 _CLOCK = "[0-9]{2}:[0-9]{2}"
@@ -57,8 +54,6 @@ def _count(value: Any) -> int:
 
 
 def _number(value: Any) -> float:
-    if type(value) is float and -1e300 < value < 1e300:
-        return value
     if type(value) not in (int, float) or abs(value) > 1e300 or math.isnan(value):
         raise ValueError
     return float(value)
@@ -77,8 +72,6 @@ def _measure(value: Any) -> float:
     return _number(value)
 
 
-# Many events share a time: a phase ends and the next begins, every rank saves.
-@lru_cache(maxsize=4096)
 def _moment(value: Any) -> int:
     if type(value) is not str or not _RFC3339.fullmatch(value):
         raise ValueError
@@ -216,8 +209,8 @@ class Wrong(ValueError):
 def run_of(line: bytes) -> str | None:
     """The run that a line names; None where it names none, or several, or cannot be read."""
     try:
-        run = _needed(_object(line), "run_id", _TEXT)
-        return None if line.count(b'"run_id"') > 1 and _repeated(line) == "run_id" else run
+        body, twice = _object(line)
+        return None if twice == "run_id" else _needed(body, "run_id", _TEXT)
     except Wrong:
         return None
 
@@ -235,15 +228,12 @@ class Event(NamedTuple):
 
 def parse_event(line: bytes) -> Event:
     """The event of a line; Wrong, with the key at fault and the fix, for anything else."""
-    # Millions of lines pass here: the most frequent case is tried first, and nothing is read twice.
-    body = _object(line)
-    # Most lines have as many colons after a quote as keys.
-    if line.count(b'":') + line.count(b'" :') != len(body) and (twice := _repeated(line)):
+    body, twice = _object(line)
+    if twice:
         raise Wrong(f"has `{twice}` twice; keep the right one.")
     kind, run_id, at = _needed(body, "event", _TEXT), _needed(body, "run_id", _TEXT), _needed(body, "at", _MOMENT)
     attempt = body.pop("attempt") if "attempt" in body else body.pop("attempt_no", None)
-    if attempt is not None and not (type(attempt) is int and 0 < attempt < 1 << 63):
-        attempt = _needed({"attempt": attempt}, "attempt", _ATTEMPT)
+    attempt = None if attempt is None else _needed({"attempt": attempt}, "attempt", _ATTEMPT)
     values: dict[str, Any] = {}
     strange: list[str] = []
     if (forms := FIELDS.get(kind)) is None:
@@ -314,28 +304,8 @@ def _missing(values: dict[str, Any], names: tuple[str, ...]) -> str:
     return " and ".join(f"`{name}`" for name in names if values.get(name) in (None, ""))
 
 
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        text = line.decode()
-    except UnicodeDecodeError:
-        raise Wrong("is not UTF-8 text; fix or remove the line.") from None
-    try:
-        body, end = _SCAN(text, 0)
-        if (end < len(text) and not text[end:].isspace()) or text.count("[") + text.count("{") > MOST_LEVELS:
-            raise StopIteration
-    except (StopIteration, ValueError, RecursionError):
-        try:
-            # Once more, slowly, for the reason why it is invalid.
-            body = parse_json(text)
-        except ParseError as error:
-            raise Wrong(f"{error}; fix or remove the line.") from None
-    if type(body) is not dict:
-        raise Wrong("is not a JSON object; write one event a line.")
-    return body
-
-
-def _repeated(text: bytes) -> str | None:
-    """The first key that an object of a JSON text has twice."""
+def _object(line: bytes) -> tuple[dict[str, Any], str | None]:
+    """The object of a line, and the first key that it or an object in it has twice."""
     found: list[str] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -345,8 +315,15 @@ def _repeated(text: bytes) -> str | None:
             found.append(next(name for name in names if names.count(name) > 1))
         return body
 
-    parse_json(text, object_pairs_hook=collect)
-    return found[0] if found else None
+    try:
+        body = parse_json(line.decode(), object_pairs_hook=collect)
+    except UnicodeDecodeError:
+        raise Wrong("is not UTF-8 text; fix or remove the line.") from None
+    except ParseError as error:
+        raise Wrong(f"{error}; fix or remove the line.") from None
+    if type(body) is not dict:
+        raise Wrong("is not a JSON object; write one event a line.")
+    return body, next(iter(found), None)
 
 
 def _needed(body: dict[str, Any], key: str, form: Form) -> Any:

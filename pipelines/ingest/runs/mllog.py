@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from pipelines.base.errors import SourceError
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import MALFORMED, parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, moment_of, open_run_store
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, moment_of, open_run_store
 
 _MARK = ":::MLLOG "
 _SUFFIXES = (".txt", ".log", ".out")
