@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from itertools import groupby, product
 
 import dagster as dg
 
@@ -185,7 +185,9 @@ def publication_events(warehouse: Warehouse, published: Publication, number: int
     """
     known = next((one for one in warehouse.lake.publications() if one.number == number), None)
     lake, records = warehouse.as_published(published).lake, BuildRecords(warehouse.store)
-    for table, month in _new_deliveries(published, known):
+    seen = {d["fingerprint"] for d in known.inputs["deliveries"]} if known else set()
+    months = {d["billing_period"] for d in published.inputs["deliveries"] if d["fingerprint"] not in seen}
+    for table, month in product(BILLS, sorted(months)):
         yield dg.AssetMaterialization(asset_key(table), partition=month)
     for key in WRITTEN_RAW:
         yield dg.AssetMaterialization(key.split("/"))
@@ -212,12 +214,6 @@ def check_events(model: Model, built: Sequence[Built]) -> Iterator[dg.AssetCheck
             severity=result.severity,
             metadata=result.metadata,
         )
-
-
-def _new_deliveries(published: Publication, known: Publication | None) -> Iterator[tuple[str, str]]:
-    seen = {d["fingerprint"] for d in known.inputs["deliveries"]} if known else set()
-    months = {d["billing_period"] for d in published.inputs["deliveries"] if d["fingerprint"] not in seen}
-    yield from ((table, month) for table in BILLS for month in sorted(months))
 
 
 def _built(model: Model, lake: Lake, records: BuildRecords, known: Publication | None) -> Iterator[Built]:

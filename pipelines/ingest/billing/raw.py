@@ -1,7 +1,5 @@
 """The delivered bill of all configured sources, one billing month, or what one source delivers of it, at a time."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -9,18 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from pipelines.base.errors import SourceError, TrainledgerError
 from pipelines.base.paths import below
+from pipelines.config.settings import Settings
+from pipelines.config.sources import BillingSource
+from pipelines.engine import Engine
 from pipelines.ingest.billing.columns import CUR, FOCUS, LISTS
 from pipelines.ingest.billing.delivery import RECORD, Delivery, RawDelivery, delivery_folder, load, save
 from pipelines.ingest.billing.exports import Progress, ingest, ingest_in_store, is_current, list_deliveries
 from pipelines.ingest.billing.manifest import CACHE, in_threads
 from pipelines.ingest.billing.select import RawSelect, raw_select
 from pipelines.warehouse.part import is_within, month_of, part_of, source_of
+from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.storage_local import LocalStore
 from pipelines.warehouse.stores import Stores
 
@@ -34,13 +36,7 @@ _BILLED = {
     FOCUS: ("billing_account_id", "coalesce(sub_account_id, billing_account_id)", "billing_period_start"),
 }
 
-if TYPE_CHECKING:
-    from pipelines.config.settings import Settings
-    from pipelines.config.sources import BillingSource
-    from pipelines.engine import Engine
-    from pipelines.warehouse.storage import Object, Store
-
-    Cluster = Callable[[], Engine]
+Cluster = Callable[[], Engine]
 
 
 class RawBill:
