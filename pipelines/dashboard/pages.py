@@ -11,7 +11,7 @@ from pipelines.base.errors import TrainledgerError, UsageError
 from pipelines.config.access import Teams
 from pipelines.dashboard import query as parameters
 from pipelines.dashboard.graph import drawn
-from pipelines.dashboard.links import PAGES, Links, TeamLinks, command
+from pipelines.dashboard.links import PAGES, Links, command
 from pipelines.dashboard.lists import chosen_month, ledger_page, run_page, runs_page
 from pipelines.dashboard.query import NotFoundError, WithheldError
 from pipelines.dashboard.reader import Reader, Volume
@@ -38,8 +38,7 @@ def render(reader: Reader, name: str, request: Request, teams: Teams = None) -> 
     """
     as_of = parameters.text(request, "as_of")
     _refuse_withheld(name, teams)
-    links = Links(as_of) if teams is None else TeamLinks(as_of)
-    return page(reader.read(as_of, teams), name, request, links, as_of)
+    return page(reader.read(as_of, teams), name, request, Links(as_of, has_lines=teams is None), as_of)
 
 
 def page(volume: Volume, name: str, request: Request, links: Links, as_of: str = "") -> str:

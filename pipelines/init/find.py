@@ -19,7 +19,7 @@ import polars as pl
 
 from pipelines.base.console import Console, counted
 from pipelines.base.errors import SourceError
-from pipelines.config.sources import BillingSource, CommitmentSource, InvoiceSource, Reach
+from pipelines.config.sources import AnswerSource, BillingSource, InvoiceSource, Reach
 from pipelines.doctor.billing import KINDS, sample
 from pipelines.ingest.billing.bare import READERS, SUFFIXES, bare_files
 from pipelines.ingest.billing.columns import focus_version
@@ -31,7 +31,7 @@ from pipelines.warehouse.storage import Object
 from pipelines.warehouse.stores import open_store
 
 # The other data sets of FOCUS: the file's, its section of the configuration, and its entry there.
-DataSet = tuple[str, str, InvoiceSource | CommitmentSource]
+DataSet = tuple[str, str, AnswerSource]
 # Names of files that one sentence has room for.
 _MOST_NAMES = 5
 
@@ -144,7 +144,7 @@ def _bare(
         if file.data_set and key.endswith((".csv", ".parquet")):
             section = READERS[file.data_set]
             entry = {"name": _name(PurePosixPath(key).stem), "location": _below(folder, key), **reach}
-            model = InvoiceSource if section == "invoices" else CommitmentSource
+            model = InvoiceSource if section == "invoices" else AnswerSource
             data_sets.append((file.data_set, section, model.model_validate(entry)))
         elif file.fault:
             left_out.append(file.fault)

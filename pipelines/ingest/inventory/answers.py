@@ -14,7 +14,7 @@ import polars as pl
 from pipelines.base.aws import connect
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json, reading
-from pipelines.config.sources import ReservationSource
+from pipelines.config.sources import AnswerSource
 from pipelines.ingest.json_lines import by_suffix
 from pipelines.ingest.schema import AT, MONEY, Schema
 from pipelines.warehouse.storage import Object, Store
@@ -50,9 +50,9 @@ class Answers:
 
     section: str
     suffixes: tuple[str, ...]
-    queried: Callable[[ReservationSource, list[str]], Iterator[tuple[str, Any]]]
+    queried: Callable[[AnswerSource, list[str]], Iterator[tuple[str, Any]]]
 
-    def read(self, source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+    def read(self, source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
         """Each answer of a source, and its address; of a csv or Parquet file its `Table`. SourceError for any other."""
         if source.kind == "aws":
             yield from self.queried(source, warnings)
@@ -77,7 +77,7 @@ class Answers:
                 raise SourceError(f"{where} is not UTF-8 text; save it again.") from None
             yield where, _csv_table(text, where) if item.key.endswith(".csv") else _saved_answer(text, where)
 
-    def files(self, source: ReservationSource, *, hurried: bool = False) -> tuple[Store, list[Object], list[str]]:
+    def files(self, source: AnswerSource, *, hurried: bool = False) -> tuple[Store, list[Object], list[str]]:
         """The store, its files with our suffixes, and the keys of other files; the location may be one file."""
         location = str(source.location)
         folder, _, name = location.rstrip("/").rpartition("/")
@@ -88,7 +88,7 @@ class Answers:
             raise SourceError(f"{location} does not exist; check `location` of [[{self.section}]] {source.name}.")
         return store, *by_suffix(listed, self.suffixes)
 
-    def fingerprint(self, source: ReservationSource) -> str:
+    def fingerprint(self, source: AnswerSource) -> str:
         """A digest that changes with a source: with one listing of its files, or with the answers of the API."""
         if source.kind == "aws":
             warnings: list[str] = []
@@ -97,7 +97,7 @@ class Answers:
             state = "".join(f"{item.key} {item.size} {item.etag}\n" for item in self.files(source)[1])
         return hashlib.sha256(f"{source!r}\n{state}".encode()).hexdigest()
 
-    def client(self, source: ReservationSource, service: str, region: str | None) -> Any:
+    def client(self, source: AnswerSource, service: str, region: str | None) -> Any:
         where = f"[[{self.section}]] {source.name}"
         return connect(service, where, **{**source.reach, "region": region})[1]
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from pipelines.base.aws import entries_of
 from pipelines.base.errors import SourceError
-from pipelines.config.sources import InvoiceSource, ReservationSource
+from pipelines.config.sources import AnswerSource, InvoiceSource
 from pipelines.ingest.inventory import answers
 from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, Table
 from pipelines.ingest.schema import schema
@@ -70,7 +70,7 @@ def read_invoices(sources: Sequence[InvoiceSource]) -> Inventory:
     return Inventory(pl.DataFrame(lines, schema=SCHEMA).sort(_KEY), sorted(set(warnings)))
 
 
-def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
     """The answers of AWS: the invoices of each account in each month from the first on."""
     assert isinstance(source, InvoiceSource) and source.first_month
     where = f"[[invoices]] {source.name}"

@@ -14,7 +14,7 @@ import polars as pl
 
 from pipelines.base.aws import entries_of
 from pipelines.base.errors import SourceError
-from pipelines.config.sources import CapacityOfferSource, ReservationSource
+from pipelines.config.sources import AnswerSource, CapacityOfferSource
 from pipelines.ingest.inventory import answers
 from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, values_of
 from pipelines.ingest.schema import schema
@@ -54,7 +54,7 @@ def read_offers(sources: Sequence[CapacityOfferSource], known_types: Mapping[str
     return Inventory(pl.DataFrame(rows, schema=SCHEMA).sort(pl.all()), sorted(warnings))
 
 
-def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
     """The answers of AWS today, for each region and instance type."""
     assert isinstance(source, CapacityOfferSource)
     today = {_RECORDED: f"{datetime.now(UTC):%Y-%m-%d}"}
