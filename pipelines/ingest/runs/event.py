@@ -39,9 +39,8 @@ class Form:
 def _text(value: Any) -> str | None:
     if type(value) is not str:
         raise ValueError
-    if not value.isascii():
-        # Half a surrogate pair is legal JSON but no text that a table can hold.
-        value.encode()
+    # Half a surrogate pair is legal JSON but no text that a table can hold.
+    value.encode()
     return value or None
 
 
@@ -57,12 +56,6 @@ def _number(value: Any) -> float:
     if type(value) not in (int, float) or abs(value) > 1e300 or math.isnan(value):
         raise ValueError
     return float(value)
-
-
-def _amount(value: Any) -> float:
-    if (number := _number(value)) < 0:
-        raise ValueError
-    return number
 
 
 def _measure(value: Any) -> float:
@@ -103,7 +96,7 @@ _NUMBERS = f"({_AMOUNTS}|-[1-9][0-9]{{0,16}}{_REST})"
 _TEXT = Form(pl.String, _text, "write text in quotes", r'"([^"\\\x00-\x1f]*)"')
 _COUNT = Form(pl.Int64, _count, "write a whole number of 0 or more", f"({_DIGITS})")
 _ATTEMPT = Form(pl.Int64, _within(_count, lambda count: count > 0), "number attempts from 1", "([1-9][0-9]{0,16})")
-_AMOUNT = Form(pl.Float64, _amount, "write a number of 0 or more", f"({_AMOUNTS})")
+_AMOUNT = Form(pl.Float64, _within(_number, lambda number: number >= 0), "write a number of 0 or more", f"({_AMOUNTS})")
 _NUMBER = Form(pl.Float64, _number, "write a finite number, or leave it out", _NUMBERS)
 _MEASURE = Form(pl.Float64, _measure, "write a number, or NaN", _NUMBERS)
 _PASSES = Form(
