@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from pydantic import TypeAdapter
@@ -67,24 +67,17 @@ class Manifest:
     focus_version: str = ""
 
 
-@dataclass(frozen=True)
-class Export:
-    """An export found by its manifests: its root, relative to the listed folder, its name and billing months."""
+class Export(NamedTuple):
+    """An export found by its manifests: its root, relative to the listed folder, and its name."""
 
     root: str
     export: str
-    is_legacy: bool
-    months: tuple[str, ...]
 
 
 def exports_in(listing: Sequence[Object]) -> list[Export]:
     """The exports whose current manifests lie at any level of a listing, by root and name."""
-    found: dict[tuple[str, str, bool], set[str]] = {}
-    for item in listing:
-        if match := _ANYWHERE.fullmatch(item.key):
-            key = (match["root"] or "", match["export"], match["partition"] is None)
-            found.setdefault(key, set()).add(match["partition"] or f"{match['year']}-{match['month']}")
-    return [Export(*key, tuple(sorted(months))) for key, months in sorted(found.items())]
+    matches = [_ANYWHERE.fullmatch(item.key) for item in listing]
+    return sorted({Export(match["root"] or "", match["export"]) for match in matches if match})
 
 
 def find_manifests(listing: Sequence[Object], store: Store, export: str | None = None) -> list[ManifestPath]:
