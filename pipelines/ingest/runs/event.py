@@ -231,19 +231,13 @@ def parse_event(line: bytes) -> Event:
     strange: list[str] = []
     if (forms := FIELDS.get(kind)) is None:
         return Event(kind, run_id, attempt, at, values, strange)
-    key, form, value = "", _TEXT, None
-    try:
-        for key, value in body.items():
-            if (form := forms.get(name := key)) is None:
-                if key in _SKIPPED:
-                    continue
-                if (form := forms.get(name := _SPELLINGS.get(key, key))) is None:
-                    strange.append(key)
-                    continue
+    for key, value in body.items():
+        name = key if key in forms else _SPELLINGS.get(key, key)
+        if name in forms:
             if value is not None:
-                values[name] = form.read(value)
-    except (ValueError, TypeError):
-        raise _refused(key, form, value) from None
+                values[name] = _read(key, forms[name], value)
+        elif key not in _SKIPPED:
+            strange.append(key)
     if kind == "resource_joined" and "resource" not in values:
         # A machine without an id is described by its type; the bill must then have exactly one such.
         if missing := _missing(values, _MACHINE):
@@ -322,18 +316,18 @@ def _object(line: bytes) -> tuple[dict[str, Any], str | None]:
 def _needed(body: dict[str, Any], key: str, form: Form) -> Any:
     """Remove a required key from the body; its value."""
     value = body.pop(key, None)
+    if value is None or (found := _read(key, form, value)) is None:
+        raise Wrong(f"has no `{key}`; every event needs one: {form.wants}.")
+    return found
+
+
+def _read(key: str, form: Form, value: Any) -> Any:
     try:
-        if value is not None and (found := form.read(value)) is not None:
-            return found
+        return form.read(value)
     except (ValueError, TypeError):
-        raise _refused(key, form, value) from None
-    raise Wrong(f"has no `{key}`; every event needs one: {form.wants}.")
-
-
-def _refused(key: str, form: Form | None, value: Any) -> Wrong:
-    shown = json.dumps(value)
-    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-    return Wrong(f"has `{key}` {shown}; {form.wants if form else ''}.")
+        shown = json.dumps(value)
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        raise Wrong(f"has `{key}` {shown}; {form.wants}.") from None
 
 
 def any_machine(instance_type: str, node_rank: int | None) -> str:
