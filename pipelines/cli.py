@@ -4,8 +4,6 @@ Exit 0 done, 1 a data check failed, 2 wrong usage, configuration or a full disk,
 build is running, 130 stopped by Ctrl-C or SIGTERM. Errors are one plain sentence; a traceback only with --debug.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Sequence
@@ -14,8 +12,7 @@ from typing import Annotated
 import typer
 
 from pipelines.base.console import Console
-from pipelines.base.disk import is_full
-from pipelines.base.errors import TrainledgerError, UsageError
+from pipelines.base.errors import TrainledgerError, UsageError, is_full
 from pipelines.base.version import __version__
 from pipelines.compare.command import compare
 from pipelines.dashboard.command import dashboard

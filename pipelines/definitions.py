@@ -1,7 +1,5 @@
 """The Dagster Definitions object, assembled; nothing else."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 from pipelines.config.settings import Settings, settings_or_none

@@ -7,7 +7,8 @@ from typing import Any
 
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
 
-_DENIED = ("UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "403")
+# Error codes of AWS and compatible stores for a missing permission.
+DENIED = ("UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "403")
 _STALE = ("AuthFailure", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId",
           "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException", "InvalidAccessKeyId",
           "InvalidToken")  # fmt: skip
@@ -99,6 +100,12 @@ def requesting(where: str, permission: str) -> Iterator[None]:
         raise error_of(error, where, permission) from error
 
 
+def entries_of(client: Any, call: str, name: str, where: str, permission: str, **request: Any) -> list[Any]:
+    """The entries `name` of all pages of a call, with the errors of `requesting`."""
+    with requesting(where, permission):
+        return [entry for page in client.get_paginator(call).paginate(**request) for entry in page.get(name, ())]
+
+
 def error_of(error: Exception, where: str, permission: str, fixes: Mapping[str, str] | None = None) -> SourceError:
     """The error to raise for one of AWS, with the permission or the fix (`fixes` has more of them, by AWS's name).
 
@@ -112,7 +119,7 @@ def error_of(error: Exception, where: str, permission: str, fixes: Mapping[str, 
     if not isinstance(error, ClientError):
         fix = "check the network, the region and `endpoint_url`"
         return UnreachableError(f"{where} did not answer {permission} ({sentence_of(error)}); {fix}.")
-    if code in _DENIED:
+    if code in DENIED:
         return SourceError(f"{where}: access is denied; grant {permission}.")
     if code in _STALE:
         return SourceError(f"{where}: the credentials are not accepted; renew them or check `profile`.")

@@ -1,11 +1,15 @@
 """JSON and TOML from outside, bounded before they are parsed."""
 
+import csv
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
+
+from pipelines.base.errors import SourceError, cut
 
 # Deeper than AWS, Kubernetes, a tracker or a person writes, and far from the depth at which Python gives up.
 MOST_LEVELS = 100
@@ -17,6 +21,11 @@ _TOML_STRINGS = re.compile(
     r'"""(?:\\.|.)*?(?:"""|\Z)|' r"'''.*?(?:'''|\Z)|" r'"(?:\\.|[^"\n])*+"?|' r"'[^'\n]*+'?|#[^\n]*+", re.DOTALL
 )
 _NOT_A_KEY = re.compile(r"[^\w\-. \t]+")
+
+# What reading a value of an unexpected form raises.
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, csv.Error)
+# Letters of what is wrong with a value, which the library repeats whole.
+_LONGEST = 500
 
 
 class ParseError(ValueError):
@@ -46,6 +55,17 @@ def parse_json(
         raise ParseError(f"is not JSON ({error.msg} at character {error.pos + 1})") from None
     except ValueError:
         raise ParseError("is not JSON (a number has thousands of digits)") from None
+
+
+@contextmanager
+def reading(what: str, fix: str = "fix it where it was written") -> Iterator[None]:
+    """SourceError, named `what`, for well-formed JSON or csv that lacks a part or holds an unexpected one."""
+    try:
+        yield
+    except MALFORMED as error:
+        known = {KeyError: f"lacks {error}", ParseError: str(error)}
+        wrong = known.get(type(error), f"has an unexpected form ({error})")
+        raise SourceError(f"{what} {cut(wrong, _LONGEST)}; {fix}.") from error
 
 
 # By how tomllib's message begins.

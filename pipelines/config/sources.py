@@ -128,8 +128,8 @@ class ServingSource(S3Options, Months):
             yield "`servers` has a server_id twice; remove one"
 
 
-class ReservationSource(S3Options):
-    """Reserved capacity: files of a location, or the API of AWS in some regions."""
+class AnswerSource(S3Options):
+    """Reserved capacity or commitments: files of a location, or the API of AWS in some regions."""
 
     name: SourceName
     kind: Literal["file", "aws"] = "file"
@@ -152,7 +152,7 @@ class ProofSource(S3Options):
     registrations: Location | None = None
 
 
-class InvoiceSource(ReservationSource, Months):
+class InvoiceSource(AnswerSource, Months):
     """Invoices: files of a location, or the Invoicing API of AWS for some accounts and months."""
 
     accounts: tuple[AccountId, ...] = ()
@@ -163,7 +163,7 @@ class InvoiceSource(ReservationSource, Months):
             yield "kind 'aws' needs `accounts` and the `first_month` of the invoices to query"
 
 
-class CapacityOfferSource(ReservationSource):
+class CapacityOfferSource(AnswerSource):
     """Capacity that AWS offers: saved answers of a location, or the API for some instance types.
 
     `block_hours` is the length of the Capacity Blocks, `instance_count` the size of what is queried.
@@ -177,7 +177,3 @@ class CapacityOfferSource(ReservationSource):
         yield from super().mistakes()
         if (self.kind == "aws") != bool(self.instance_types):
             yield "kind 'aws' needs the `instance_types` to query, and kind 'file' has none"
-
-
-class CommitmentSource(ReservationSource):
-    """Savings Plans and Reserved Instances: saved answers of a location, or the API of AWS."""

@@ -1,12 +1,10 @@
 """Whose a cost is: `[teams]`, by the role that called, the account, or its unit of AWS Organizations on a day."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pydantic import Field, PrivateAttr
 
@@ -24,6 +22,14 @@ class Assigned(NamedTuple):
     first_date: date
     last_date: date
     team: str
+
+
+class _Answer(NamedTuple):
+    """An organization on a day: each unit's id and path of names, its parent, and the parent of each account."""
+
+    units: Mapping[str, tuple[str, str]]
+    parents: Mapping[str, str]
+    accounts: Mapping[str, str]
 
 
 class Teams(Frozen):
@@ -51,7 +57,7 @@ class Teams(Frozen):
         return [(one.holder, str(one.first_date), str(one.last_date), one.team) for one in self._assigned]
 
     @classmethod
-    def recorded(cls, record: list[list[str]]) -> Teams:
+    def recorded(cls, record: list[list[str]]) -> Self:
         """The section from its `record`."""
         teams = cls()
         teams._assigned = tuple(
@@ -60,7 +66,7 @@ class Teams(Frozen):
         )
         return teams
 
-    def read(self, path: Path) -> Teams:
+    def read(self, path: Path) -> Self:
         """The section with its answers, whose folder is relative to that of the configuration `path`.
 
         UsageError where they cannot be read, and for a unit that none of them names.
@@ -104,14 +110,6 @@ class Teams(Frozen):
                 return found
             unit = answer.parents[unit]
         return None
-
-
-class _Answer(NamedTuple):
-    """An organization on a day: each unit's id and path of names, its parent, and the parent of each account."""
-
-    units: Mapping[str, tuple[str, str]]
-    parents: Mapping[str, str]
-    accounts: Mapping[str, str]
 
 
 def _day_of(file: Path) -> date:

@@ -33,6 +33,7 @@ def dashboard(
     if as_of and not export:
         raise UsageError("--as-of requires --export; on a served page, choose the date in its header.")
     settings = settings_of(config)
+    from pipelines.config.notify import is_loopback
     from pipelines.dashboard.reader import Reader
     from pipelines.models.warehouse import Warehouse
 
@@ -45,7 +46,7 @@ def dashboard(
         return
     try:
         from pipelines.dashboard.pages import render
-        from pipelines.dashboard.web import is_loopback, serve
+        from pipelines.dashboard.web import serve
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed; run pip install 'trainledger[ui]'.") from None
 

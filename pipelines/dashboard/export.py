@@ -7,9 +7,9 @@ from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.base.paths import below
 from pipelines.dashboard.links import FileLinks
+from pipelines.dashboard.lists import MOST_ROWS
 from pipelines.dashboard.pages import KNOWN, page
 from pipelines.dashboard.reader import Volume, text_of
-from pipelines.dashboard.runs import MOST_ROWS
 
 _PLAIN = ("overview", "serving", "bill", "dictionary", "lineage", "explain")
 

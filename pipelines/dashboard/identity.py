@@ -1,7 +1,5 @@
 """Who asks for a page: the reader that the reverse proxy names in a header, or the one of a token."""
 
-from __future__ import annotations
-
 import hashlib
 from base64 import b64decode
 from collections.abc import Sequence

@@ -24,9 +24,10 @@ PAGES = {
 
 @dataclass(frozen=True)
 class Links:
-    """Addresses on the server; each keeps the date of `as_of`."""
+    """Addresses on the server; each keeps the date of `as_of`. A reader of chosen teams sees no bill lines."""
 
     as_of: str = ""
+    has_lines: bool = True
     is_static = False
 
     def page(self, name: str, fragment: str = "", **parameters: Any) -> str:
@@ -56,16 +57,8 @@ class Links:
         return self.page("csv", table=name)
 
     def explain(self, kind: str, word: str = "", **options: Any) -> str | None:
-        """The address of the explanation of a figure."""
-        return self.page("explain", kind=kind, word=word, **options)
-
-
-@dataclass(frozen=True)
-class TeamLinks(Links):
-    """Addresses for a reader of chosen teams, who sees no bill lines."""
-
-    def explain(self, kind: str, word: str = "", **options: Any) -> str | None:
-        return super().explain(kind, word, **options) if kind == "name" else None
+        """The address of the explanation of a figure, or of a name."""
+        return self.page("explain", kind=kind, word=word, **options) if self.has_lines or kind == "name" else None
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import polars as pl
 
-from pipelines.base.errors import TrainledgerError
+from pipelines.base.errors import TrainledgerError, UsageError
 from pipelines.config.access import Teams
 from pipelines.dashboard import query as parameters
-from pipelines.dashboard.explained import explain_page
 from pipelines.dashboard.graph import drawn
-from pipelines.dashboard.ledger import chosen_month, ledger_page
-from pipelines.dashboard.links import PAGES, Links, TeamLinks, command
-from pipelines.dashboard.query import WithheldError
+from pipelines.dashboard.links import PAGES, Links, command
+from pipelines.dashboard.lists import chosen_month, ledger_page, run_page, runs_page
+from pipelines.dashboard.query import NotFoundError, WithheldError
 from pipelines.dashboard.reader import Reader, Volume
-from pipelines.dashboard.runs import run_page, runs_page
+from pipelines.explain.lines import behind, question_of
+from pipelines.explain.names import look_up
+from pipelines.explain.tables import agreed, parts
 from pipelines.exports.dictionary import lineage_layers, mart_pages
 from pipelines.models.marts import readable
 from pipelines.models.warehouse import published_of
@@ -36,8 +38,7 @@ def render(reader: Reader, name: str, request: Request, teams: Teams = None) -> 
     """
     as_of = parameters.text(request, "as_of")
     _refuse_withheld(name, teams)
-    links = Links(as_of) if teams is None else TeamLinks(as_of)
-    return page(reader.read(as_of, teams), name, request, links, as_of)
+    return page(reader.read(as_of, teams), name, request, Links(as_of, has_lines=teams is None), as_of)
 
 
 def page(volume: Volume, name: str, request: Request, links: Links, as_of: str = "") -> str:
@@ -136,6 +137,51 @@ def _dictionary(volume: Volume, request: Request) -> Context:
         columns = [c for c in mart["columns"] if any(wanted in part.lower() for part in (mart["name"], *c))]
         marts += [{**mart, "columns": columns}] if columns else []
     return {"marts": marts, "wanted": wanted}
+
+
+# What `explain_page` explains, as `trainledger explain` does, and by which options.
+_KINDS = ("run", "day", "month", "invoice", "name")
+_OPTIONS = ("bucket", "account", "payer", "category", "service", "family", "currency", "month")
+# Rows of each level; the others are summed in one.
+_ROWS = 50
+# One reader at a time: reading the bill takes seconds and much memory.
+_TURN = Lock()
+
+
+def explain_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
+    """The explanation that a request asks for. NotFoundError where there is none."""
+    kind = parameters.choice(request, "kind", _KINDS)
+    # Names of things to look up, as they are: what things are called is not ours to judge.
+    word, options = request.get("word", ""), {name: request.get(name, "") for name in _OPTIONS}
+    about = {"kind": kind, "word": word, "options": options, "named": None, "parts": []}
+    if not kind:
+        return about
+    if volume.teams is not None and kind != "name":
+        raise WithheldError("The bill lines behind a figure are of all teams; ask a reader of all of them.")
+    if not word and kind != "invoice":
+        raise UsageError(f"Enter the {kind} to explain in the field below.")
+    if kind == "name":
+        return {**about, "named": _found(lambda: look_up(word))}
+    key = ("explain", kind, word, *options.values())
+    parts, agreement, difference = volume.keep(key, lambda: _explained(volume, kind, word, options))
+    return {**about, "parts": parts, "agreement": agreement, "difference": difference}
+
+
+def _explained(volume: Volume, kind: str, word: str, options: Mapping[str, str]) -> tuple[Any, str, str]:
+    filters = {name: value or None for name, value in options.items()}
+    # An invoice that is not closed yet has no id.
+    about = None if kind == "invoice" and not word and options["month"] else word
+    with volume.turn:
+        question = _found(lambda: question_of(volume.engine, kind, about, filters))
+    with _TURN, behind(volume.warehouse, volume.published, question) as explanation:
+        return list(parts(explanation, _ROWS)), agreed(explanation), explanation.difference()
+
+
+def _found(look: Any) -> Any:
+    try:
+        return look()
+    except UsageError as error:
+        raise NotFoundError(str(error)) from None
 
 
 # What a reader of chosen teams may open; the other pages compare teams or add them up.

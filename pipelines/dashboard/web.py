@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from ipaddress import ip_address
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,6 +17,7 @@ from starlette.routing import Route
 
 from pipelines.base.errors import TrainledgerError, UsageError
 from pipelines.config.access import Access, Teams
+from pipelines.config.notify import is_loopback
 from pipelines.dashboard.identity import RefusedError, teams_of_request
 from pipelines.dashboard.pages import KNOWN, csv_rows, mistake, render
 from pipelines.dashboard.query import NotFoundError, WithheldError
@@ -35,14 +35,6 @@ _HEADERS = {
 }
 _FILES = {"app.css": "text/css", "app.js": "text/javascript"}
 _LOG = logging.getLogger(__name__)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is reachable from this machine only."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def application(reader: Reader, hosts: tuple[str, ...] = (), access: Access | None = None) -> Starlette:

@@ -6,15 +6,7 @@ from datetime import timedelta
 import dagster as dg
 
 from pipelines.config.settings import Settings
-from pipelines.defs.steps import (
-    ONE_RUN,
-    PATIENCE,
-    POOL,
-    Ledger,
-    asset_key,
-    months_of,
-    step,
-)
+from pipelines.defs.steps import ONE_RUN, PATIENCE, POOL, Ledger, asset_key, months_of, step
 from pipelines.explain.names import column_origins
 from pipelines.ingest.billing.columns import LISTS
 from pipelines.models.build import FailedChecks

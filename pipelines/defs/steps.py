@@ -25,8 +25,8 @@ POOL = "warehouse"
 class Ledger:
     """A builder and the plan it follows; a step locks what it writes, and `waiting` names the build it waits for."""
 
-    def __init__(self, builder: Builder, waiting: Waiting = lambda sentence: None):
-        self.builder, self.waiting = builder, waiting
+    def __init__(self, settings: Settings, waiting: Waiting = lambda sentence: None):
+        self.builder, self.waiting = Builder(Warehouse(settings)), waiting
 
     @cached_property
     def plan(self) -> Plan:
@@ -34,15 +34,10 @@ class Ledger:
         return plan(self.builder.warehouse)
 
 
-def open_ledger(settings: Settings, waiting: Waiting = lambda sentence: None) -> Ledger:
-    """The ledger of a configured warehouse."""
-    return Ledger(Builder(Warehouse(settings)), waiting)
-
-
 @dg.resource(description="The warehouse of trainledger.toml ($TRAINLEDGER_CONFIG).")
 def ledger_resource(context: dg.InitResourceContext) -> Ledger:
     """The ledger of the configured warehouse."""
-    return open_ledger(load_settings(), context.log.info if context.log else print)
+    return Ledger(load_settings(), context.log.info if context.log else print)
 
 
 def first_month(settings: Settings | None) -> str:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pipelines.base.address import bucket_and_prefix
-from pipelines.base.aws import code_of, connect, requesting
+from pipelines.base.aws import code_of, connect, entries_of, requesting
 from pipelines.base.errors import SourceError, TrainledgerError
 from pipelines.config.sources import BillingSource
 from pipelines.doctor.finding import Finding, Subject, denied, is_denied
@@ -43,7 +43,7 @@ def examine_account(source: BillingSource, tags: Mapping[str, Sequence[str]], ki
 
 def _export(subject: Subject, source: BillingSource) -> Iterator[Finding]:
     client, (bucket, name) = _client(source, "bcm-data-exports"), _bucket_and_name(source)
-    for export in _pages(client, "list_exports", "Exports", "bcm-data-exports:ListExports"):
+    for export in _entries(client, "list_exports", "Exports", "bcm-data-exports:ListExports"):
         if export["ExportName"] != name:
             continue
         with _querying("bcm-data-exports:GetExport", export["ExportArn"]):
@@ -63,7 +63,7 @@ def _export(subject: Subject, source: BillingSource) -> Iterator[Finding]:
 
 def _report(subject: Subject, source: BillingSource) -> Iterator[Finding]:
     client, (bucket, name) = _client(source, "cur"), _bucket_and_name(source)
-    for report in _pages(client, "describe_report_definitions", "ReportDefinitions", "cur:DescribeReportDefinitions"):
+    for report in _entries(client, "describe_report_definitions", "ReportDefinitions", "cur:DescribeReportDefinitions"):
         if (report["ReportName"], report["S3Bucket"]) == (name, bucket):
             extra, is_refreshed = report.get("AdditionalSchemaElements", []), bool(report.get("RefreshClosedReports"))
             refreshed = f"closed months {'' if is_refreshed else 'not '}refreshed"
@@ -78,7 +78,7 @@ def _report(subject: Subject, source: BillingSource) -> Iterator[Finding]:
 
 def _activation(subject: Subject, source: BillingSource, tags: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
     client = _client(source, "ce")
-    known = list(_pages(client, "list_cost_allocation_tags", "CostAllocationTags", "ce:ListCostAllocationTags"))
+    known = _entries(client, "list_cost_allocation_tags", "CostAllocationTags", "ce:ListCostAllocationTags")
     for name, keys in tags.items():
         alike = [tag for tag in known if bare(tag["TagKey"]) in {bare(key) for key in keys}]
         active = [tag["TagKey"] for tag in alike if tag["Status"] == "Active"]
@@ -143,10 +143,9 @@ def _client(source: BillingSource, service: str) -> Any:
     return connect(service, f"billing {source.name}", **reach, hurried=True)[1]
 
 
-def _pages(client: Any, call: str, items: str, action: str) -> Iterator[dict]:
+def _entries(client: Any, call: str, items: str, action: str) -> list[dict]:
     with _querying(action):
-        for page in client.get_paginator(call).paginate():
-            yield from page.get(items, ())
+        return entries_of(client, call, items, "AWS", action)
 
 
 @contextmanager

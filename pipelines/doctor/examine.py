@@ -107,7 +107,7 @@ def examine_serving(source: sources.ServingSource) -> Iterator[Finding]:
 
 
 @until_stopped
-def examine_reservations(held: Sequence[sources.ReservationSource], families: Mapping[str, str]) -> Iterator[Finding]:
+def examine_reservations(held: Sequence[sources.AnswerSource], families: Mapping[str, str]) -> Iterator[Finding]:
     """Sources of reserved capacity: their files, read as a build reads them, or the permission to ask AWS."""
     readable = []
     for source in held:
@@ -121,7 +121,7 @@ def examine_reservations(held: Sequence[sources.ReservationSource], families: Ma
 
 
 @until_stopped
-def _saved(source: sources.ReservationSource, location: str, families: Mapping[str, str]) -> Iterator[Finding]:
+def _saved(source: sources.AnswerSource, location: str, families: Mapping[str, str]) -> Iterator[Finding]:
     subject = Subject(f"reservations {source.name}")
     with subject.trying("reachable", "s3:ListBucket", location):
         _, files, _ = ANSWERS.files(source, hurried=True)

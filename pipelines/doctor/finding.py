@@ -7,13 +7,11 @@ from functools import partialmethod, wraps
 from typing import Literal, ParamSpec
 
 from pipelines.base.address import bucket_and_prefix
-from pipelines.base.aws import code_of
+from pipelines.base.aws import DENIED, code_of
 from pipelines.base.errors import SourceError, TrainledgerError, UsageError
 
 P = ParamSpec("P")
 Status = Literal["ok", "warn", "fail", "not checked"]
-# Error codes of AWS and compatible stores for a missing permission.
-_DENIALS = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403")
 POLICY = "deploy/iam-policy.json"
 # Every action a check may find denied; the policy of deploy/ grants exactly these.
 ACTIONS = (
@@ -95,7 +93,7 @@ def exit_code(findings: Iterable[Finding]) -> int:
 
 
 def is_denied(error: TrainledgerError) -> bool:
-    return isinstance(error.__cause__, Exception) and code_of(error.__cause__) in _DENIALS
+    return isinstance(error.__cause__, Exception) and code_of(error.__cause__) in DENIED
 
 
 def denied(action: str, resource: str) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 from pipelines.base.address import redacted
 from pipelines.base.errors import SourceError, shown
 from pipelines.config.settings import Settings
-from pipelines.config.sources import BillingSource, InvoiceSource, ReservationSource, RunSource
+from pipelines.config.sources import AnswerSource, BillingSource, InvoiceSource, RunSource
 from pipelines.evidence.archive import Pack, digest_of
 from pipelines.ingest.billing.delivery import RECORD, RawDelivery, delivery_folder
 from pipelines.ingest.inventory.invoices import ANSWERS as INVOICES
@@ -42,7 +42,7 @@ def recorded_inputs(warehouse: Warehouse, publication: Publication) -> dict[str,
     }
 
 
-def _inventory(sources: Sequence[ReservationSource], states: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _inventory(sources: Sequence[AnswerSource], states: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Each source that was read. Of invoices with its files; None where AWS was queried, or one has changed since."""
     for source in sources:
         if state := states.get(source.name):

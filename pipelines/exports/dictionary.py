@@ -22,20 +22,21 @@ _LAYERS = {
 
 def pages() -> dict[str, str]:
     """The text of each page by its file name."""
-    return {"dictionary.md": _dictionary(), "lineage.md": _lineage()}
+    parts = {"dictionary.md": _dictionary(), "lineage.md": _lineage()}
+    return {name: "\n\n".join(page) + "\n" for name, page in parts.items()}
 
 
-def _dictionary() -> str:
+def _dictionary() -> list[str]:
     marts = load_catalog().public
     contents = [f"[{model.name}](#{model.name})" for model in marts]
-    parts = [
+    return [
         f"# Data dictionary\n\n{_MADE}",
         "Every column of every mart: its type, its unit, what it means and where it is made. Amounts are in the\n"
         "`billing_currency` of their row, whatever a name ends in. Null means not measurable, zero means zero.\n"
         "[lineage.md](lineage.md) shows what a mart is made from; `trainledger explain NAME` defines one name.",
         "\n".join(f"- {entry}" for entry in contents),
+        *map(_mart, marts),
     ]
-    return _page([*parts, *map(_mart, marts)])
 
 
 def _mart(model: Model) -> str:
@@ -88,8 +89,8 @@ def _table_page(model: Model) -> dict[str, Any]:
     }
 
 
-def _lineage() -> str:
-    parts = [
+def _lineage() -> list[str]:
+    return [
         f"# Lineage\n\n{_MADE}",
         "Which table is made from which, by which file, and what deliveries it rests on in the end. A table in\n"
         "italics is a view, computed where it is read. The same graph, live, is the asset graph of Dagster.",
@@ -99,7 +100,6 @@ def _lineage() -> str:
             for layer in lineage_layers()
         ),
     ]
-    return _page(parts)
 
 
 _LINEAGE = ("table", "one row per", "made by", "reads", "rests on, in the end")
@@ -117,7 +117,3 @@ def _names(names: Sequence[str]) -> str:
 def _table(header: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def _page(parts: Sequence[str]) -> str:
-    return "\n\n".join(parts) + "\n"

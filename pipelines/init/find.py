@@ -19,19 +19,19 @@ import polars as pl
 
 from pipelines.base.console import Console, counted
 from pipelines.base.errors import SourceError
-from pipelines.config.sources import BillingSource, CommitmentSource, InvoiceSource, Reach
+from pipelines.config.sources import AnswerSource, BillingSource, InvoiceSource, Reach
 from pipelines.doctor.billing import KINDS, sample
 from pipelines.ingest.billing.bare import READERS, SUFFIXES, bare_files
 from pipelines.ingest.billing.columns import focus_version
 from pipelines.ingest.billing.delivery import Delivery
 from pipelines.ingest.billing.exports import detect_kind, ingest, list_deliveries
-from pipelines.ingest.billing.manifest import exports_in
+from pipelines.ingest.billing.manifest import Export, exports_in
 from pipelines.ingest.billing.options import Seen, TagKeyCost, see, tag_costs
 from pipelines.warehouse.storage import Object
 from pipelines.warehouse.stores import open_store
 
 # The other data sets of FOCUS: the file's, its section of the configuration, and its entry there.
-DataSet = tuple[str, str, InvoiceSource | CommitmentSource]
+DataSet = tuple[str, str, AnswerSource]
 # Names of files that one sentence has room for.
 _MOST_NAMES = 5
 
@@ -81,8 +81,10 @@ def find_bills(location: str, reach: Reach) -> Found:
     listing = open_store(location, **reach).list()
     with TemporaryDirectory(prefix="trainledger-") as folder:
         scratch = Path(folder)
-        sources, data_sets, left_out = _with_manifests(location, listing, reach), [], []
-        loose = _loose(listing)
+        exports = exports_in(listing)
+        sources, data_sets, left_out = _with_manifests(location, exports, reach), [], []
+        below_exports = tuple(f"{export.root}/".lstrip("/") for export in exports)
+        loose = [item for item in listing if _suffix(item.key) and not item.key.startswith(below_exports)]
         if sources and loose:
             left_out.append(f"{counted(len(loose), 'file')} outside the exports: {_shown([one.key for one in loose])}.")
         elif loose:
@@ -104,8 +106,7 @@ def find_bills(location: str, reach: Reach) -> Found:
     )
 
 
-def _with_manifests(location: str, listing: Sequence[Object], reach: Reach) -> list[BillingSource]:
-    exports = exports_in(listing)
+def _with_manifests(location: str, exports: Sequence[Export], reach: Reach) -> list[BillingSource]:
     roots = Counter(export.root for export in exports)
     names = Counter(export.export for export in exports)
     return [
@@ -119,13 +120,6 @@ def _with_manifests(location: str, listing: Sequence[Object], reach: Reach) -> l
         )
         for export in exports
     ]
-
-
-def _loose(listing: Sequence[Object]) -> list[Object]:
-    """The files of a bill's form that are below no export."""
-    roots = tuple(f"{export.root}/".lstrip("/") for export in exports_in(listing))
-    found = [item for item in listing if _suffix(item.key)]
-    return [item for item in found if not item.key.startswith(roots)] if roots else found
 
 
 def _bare(
@@ -144,7 +138,7 @@ def _bare(
         if file.data_set and key.endswith((".csv", ".parquet")):
             section = READERS[file.data_set]
             entry = {"name": _name(PurePosixPath(key).stem), "location": _below(folder, key), **reach}
-            model = InvoiceSource if section == "invoices" else CommitmentSource
+            model = InvoiceSource if section == "invoices" else AnswerSource
             data_sets.append((file.data_set, section, model.model_validate(entry)))
         elif file.fault:
             left_out.append(file.fault)

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.base.address import is_s3
 from pipelines.config.settings import STANDARD_TAGS
-from pipelines.config.sources import BillingSource, CommitmentSource, InvoiceSource
+from pipelines.config.sources import AnswerSource, BillingSource
 from pipelines.ingest.billing.options import TagKeyCost
 from pipelines.ingest.billing.tags import bare
 from pipelines.init.find import Candidate, DataSet
@@ -87,7 +87,7 @@ def _before(candidate: Candidate) -> BillingSource:
     return candidate.bill.source.model_copy(update={"last_month": f"{before:%Y-%m}"})
 
 
-def _entry(section: str, source: BillingSource | InvoiceSource | CommitmentSource, folder: Path) -> str:
+def _entry(section: str, source: BillingSource | AnswerSource, folder: Path) -> str:
     values = source.model_dump(exclude_defaults=True)
     location = str(source.location)
     if not is_s3(location) and Path(location).is_relative_to(folder):

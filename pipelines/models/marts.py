@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.base.address import is_s3
-from pipelines.base.disk import is_full
-from pipelines.base.errors import CheckError, TrainledgerError
+from pipelines.base.errors import CheckError, TrainledgerError, is_full
 from pipelines.base.sql import identifier, quoted
 from pipelines.config.policy import Policy
 from pipelines.models.catalog import MOVED, PUBLISHED_KEYS, SCHEMAS

@@ -13,7 +13,6 @@ from datetime import date, timedelta
 from typing import Any
 
 from pipelines.base.errors import SourceError, UsageError
-from pipelines.ingest.billing.conflicts import shared_accounts
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import Builder
 from pipelines.models.publish import Plan, drop_undelivered, publish
@@ -132,7 +131,7 @@ def refuse_conflicts(builder: Builder, planned: Plan, months: Sequence[str]) -> 
         if len(delivered) < 2:
             continue
         with builder.open([]) as engine:
-            shared = shared_accounts(delivered, engine, bill).to_dicts()
+            shared = bill.shared_accounts(delivered, engine).to_dicts()
         if shared:
             raise SourceError(builder.pseudonyms.text(_message(builder, month, shared)))
 

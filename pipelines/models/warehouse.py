@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.base.address import is_s3
 from pipelines.base.code import code_digest
-from pipelines.base.disk import is_full, shown_bytes
-from pipelines.base.errors import TrainledgerError, UsageError
+from pipelines.base.errors import TrainledgerError, UsageError, is_full, shown_bytes
 from pipelines.base.paths import below
 from pipelines.engine import open_engine
 from pipelines.warehouse.lake import Lake

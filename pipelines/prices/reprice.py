@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import polars as pl
@@ -12,11 +12,15 @@ import polars as pl
 from pipelines.analysis.repricing import break_even_baseline_price, repriced_saving
 from pipelines.base.console import Console, folded
 from pipelines.base.errors import CheckError, UsageError
+from pipelines.config.settings import Settings
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import quoted
 from pipelines.explain.terminal import grid
-from pipelines.prices.book import Price, PriceBook
+from pipelines.models.marts import open_marts
+from pipelines.models.warehouse import Warehouse, published_of
+from pipelines.prices.book import Price, PriceBook, published_book, reviewed_book
 
+Pair = tuple[str | None, str | None]
 SIDES, FAMILIES = ("baseline", "candidate"), ("gpu", "trainium")
 
 
@@ -56,6 +60,24 @@ class Repriced:
         return break_even_baseline_price(self.saving, self.sides[0].price.usd_per_hour)
 
 
+def day_of(option: str, text: str) -> date:
+    """The date of an option; UsageError for what is none."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option} {text} is not a date; expected YYYY-MM-DD, such as 2026-08-01.") from None
+
+
+def _price_of(option: str, text: str) -> Decimal:
+    try:
+        price = Decimal(text.removeprefix("$"))
+    except InvalidOperation:
+        price = Decimal(0)
+    if not price.is_finite() or price <= 0:
+        raise UsageError(f"{option} {text} is not a price; expected USD per hour of the whole instance, such as 21.50.")
+    return price
+
+
 def parse_saving(text: str) -> Decimal:
     """A saving as a ratio, from `46.3%` or `0.463`; UsageError where the unit is unclear."""
     found = re.fullmatch(r"\s*([+-]?[0-9]*\.?[0-9]+)\s*(%?)\s*", text)
@@ -67,6 +89,35 @@ def parse_saving(text: str) -> Decimal:
     if saving >= 1:
         raise UsageError(f"--claim {text} would make Trainium free; a saving is below 100%.")
     return saving
+
+
+def repriced(settings: Settings, workload: str, at: date, offer: str, region: str) -> list[Repriced]:
+    """Every pair of a workload of the newest publication, as `reprice_workload`."""
+    warehouse = Warehouse(settings)
+    with open_marts(warehouse, published_of(warehouse)) as marts:
+        return reprice_workload(marts, published_book(marts), workload, at, offer, region)
+
+
+def claimed(claim: str, types: Pair, then: str | None, prices: Pair, at: date, offer: str, region: str) -> Repriced:
+    """A published claim, repriced with the reviewed list, not with the prices of our own bill."""
+    saving, book = parse_saving(claim), reviewed_book()
+    options = ("--gpu", "--trainium")
+    before, now = [], []
+    for option, instance_type, price in zip(options, types, prices, strict=True):
+        if instance_type is None:
+            raise UsageError(f"{option} is required: the instance type of the claim.")
+        now.append(book.at(instance_type, at, offer, region))
+        if price is not None:
+            before.append(book.entered(instance_type, _price_of(f"{option}-price", price), f"{option}-price"))
+        elif then is not None:
+            before.append(book.at(instance_type, day_of("--then", then), offer, region))
+        else:
+            raise UsageError(f"--then is required: the price date of the claim; or give {option}-price.")
+    for option, price, wanted in zip(options, now, ("gpu", "trainium"), strict=True):
+        if (family := book.family(price.instance_type)) != wanted:
+            fix = "swap the two or choose another type"
+            raise UsageError(f"{option} {price.instance_type} belongs to family {family}; {fix}.")
+    return reprice_claim(saving, (before[0], before[1]), (now[0], now[1]), at, region)
 
 
 def reprice_claim(

@@ -1,16 +1,22 @@
-"""The list of the published tables, each with the question it answers, the most useful first."""
+"""Queries of the published tables, and the list of them: the question each answers, the most useful first."""
 
 import csv
+from decimal import Decimal
 
 import polars as pl
 
 from pipelines.base import resources
 from pipelines.base.console import Console
+from pipelines.base.errors import EngineError, UsageError
 from pipelines.config.access import Teams
+from pipelines.config.options import Form
+from pipelines.config.settings import Settings
 from pipelines.engine import Engine
 from pipelines.models.catalog import SCHEMAS, load_catalog
 from pipelines.models.contract import load_contract
-from pipelines.models.marts import readable
+from pipelines.models.marts import open_marts, readable
+from pipelines.models.warehouse import Warehouse, published_of
+from pipelines.present.csv_text import print_rows
 from pipelines.warehouse.publication import Publication
 
 # By subject: what a reader finds in each mart. 41 characters fit next to the longest name on 80 columns.
@@ -18,6 +24,60 @@ MARTS: dict[str, dict[str, str]] = {}
 with (resources.DASHBOARDS / "marts.csv").open(encoding="utf-8", newline="") as file:
     for row in csv.DictReader(file):
         MARTS.setdefault(row["subject"], {})[row["mart"]] = row["shows"]
+# Shown first where not every column fits.
+BASES = ("effective_cost_usd", "billed_cost_usd")
+
+
+def run_query(
+    settings: Settings,
+    sql: str | None,
+    form: Form,
+    console: Console,
+    as_of: str | None = None,
+    *,
+    detail: bool = False,
+    exact: bool = False,
+    reader: str | None = None,
+) -> None:
+    """Print the rows of a SELECT over the published marts, the current ones or those of a date.
+
+    Without one, the marts themselves, the most useful first; with `detail` the drill-downs too. Of all this only what
+    `reader` may see, if one is named.
+    """
+    teams = settings.teams_of(reader)
+    warehouse = Warehouse(settings)
+    published = published_of(warehouse, as_of)
+    with open_marts(warehouse, published, teams) as engine:
+        try:
+            frame = listed(engine, published, teams, detail=detail) if sql is None else engine.query(sql)
+        except EngineError as error:
+            select = f'`trainledger query "from {sql}"` shows a table, ' if sql and sql.isidentifier() else ""
+            fix = f"{select}`trainledger query` without a query lists the marts."
+            raise UsageError(f"{str(error).rstrip('.!')}; {fix}") from None
+    if form == "table" and sql is None:
+        show_list(frame, console, detail=detail)
+    elif form == "table":
+        try:
+            console.table(frame if exact else in_cents(frame), keep=BASES)
+        except (ValueError, OverflowError) as error:
+            # Such as a day that Python's calendar lacks.
+            raise UsageError(f"A value cannot be shown ({error}); cast it to varchar.") from None
+    else:
+        print_rows(frame, form)
+
+
+def in_cents(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows with amounts of money rounded to cents; amounts below a cent keep their first two digits."""
+
+    def rounded(amount: pl.Series) -> pl.Series:
+        small = (amount != 0) & (amount.abs() < Decimal("0.01"))
+        if not small.any():
+            return amount.round(2).cast(pl.Decimal(38, 2))
+        figures = amount.cast(pl.Float64).round_sig_figs(2).cast(pl.Decimal(38, 10))
+        return pl.select(pl.when(small).then(figures).otherwise(amount.round(2))).to_series().alias(amount.name)
+
+    money = [name for name, kind in frame.schema.items() if name.endswith("_usd") and kind.is_decimal()]
+    return frame.with_columns(rounded(frame[name]) for name in money)
 
 
 def listed(engine: Engine, published: Publication, teams: Teams = None, *, detail: bool = False) -> pl.DataFrame:

@@ -161,7 +161,7 @@ def test_a_failed_build_is_sent_once_in_the_words_of_its_step(
     with_channels(company.config, mailbox, monkeypatch, about='"failure"')
     with dg.instance_for_test() as instance:
         settings = load_settings(company.config)
-        ledger = dg.ResourceDefinition.hardcoded_resource(steps.open_ledger(settings))
+        ledger = dg.ResourceDefinition.hardcoded_resource(steps.Ledger(settings))
         job = definitions.assemble(settings, ledger).resolve_job_def("refresh")
         job.execute_in_process(instance=instance, raise_on_error=False)
         assert tick(instance) == "Sent 2 messages."

@@ -38,7 +38,7 @@ def assembled_of_marts(patch: pytest.MonkeyPatch) -> None:
     # The definitions of the whole product are assembled before it knows less.
     assert definitions.defs
     catalog = catalog_of(MARTS)
-    for module in ("defs.assets", "defs.jobs", "defs.reported", "models.build"):
+    for module in ("defs.assets", "defs.jobs", "models.build"):
         patch.setattr(f"pipelines.{module}.load_catalog", lambda: catalog)
 
 
@@ -62,7 +62,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def refresh(company: Company, instance: dg.DagsterInstance, *months: str) -> dg.ExecuteInProcessResult:
     """Materialize all assets over the months from the first to the last of `months`; without any, run the main job."""
     settings = load_settings(company.config)
-    assembled = definitions.assemble(settings, dg.ResourceDefinition.hardcoded_resource(steps.open_ledger(settings)))
+    assembled = definitions.assemble(settings, dg.ResourceDefinition.hardcoded_resource(steps.Ledger(settings)))
     if not months:
         job, tags = assembled.resolve_job_def("refresh"), {}
     else:
@@ -183,11 +183,11 @@ def test_a_run_of_a_month_builds_it_and_the_main_job_publishes_it(
 ) -> None:
     company.deliver(AUGUST, "20.00")
     settings = load_settings(company.config)
-    assembled = definitions.assemble(settings, dg.ResourceDefinition.hardcoded_resource(steps.open_ledger(settings)))
+    assembled = definitions.assemble(settings, dg.ResourceDefinition.hardcoded_resource(steps.Ledger(settings)))
     month = assembled.resolve_job_def("month")
     assert month.execute_in_process(instance=instance, partition_key=AUGUST, run_config=QUIET).success
     assert published(company).number == 1
-    builder = steps.open_ledger(settings).builder
+    builder = steps.Ledger(settings).builder
     with builder.lake.lock():
         assert builder.build("fct_ledger_piece", AUGUST).was_current
     assert refresh(company, instance).success
@@ -206,12 +206,12 @@ def test_the_job_of_a_source_makes_what_its_delivery_is_read_for(
 ) -> None:
     company.deliver(AUGUST, "20.00")
     settings = load_settings(company.config)
-    assembled = definitions.assemble(settings, dg.ResourceDefinition.hardcoded_resource(steps.open_ledger(settings)))
+    assembled = definitions.assemble(settings, dg.ResourceDefinition.hardcoded_resource(steps.Ledger(settings)))
     job = assembled.resolve_job_def("source_month")
     keys = [dg.MultiPartitionKey({"month": month, "source": "payer"}) for month in (AUGUST, "2026-09")]
     assert keys[0] in job.partitions_def.get_partition_keys(datetime(2026, 9, 30, tzinfo=UTC))
     assert job.execute_in_process(instance=instance, partition_key=keys[0], run_config=QUIET).success
-    builder = steps.open_ledger(settings).builder
+    builder = steps.Ledger(settings).builder
     with builder.lake.lock():
         assert builder.build("fct_charge", f"{AUGUST}/payer").was_current
     assert published(company).number == 1
@@ -244,7 +244,7 @@ def test_a_second_run_waits_for_the_first(company: Company, monkeypatch: pytest.
             notes.append(sentence)
             first.close()
 
-        with steps.step(steps.open_ledger(settings, note)) as planned:
+        with steps.step(steps.Ledger(settings, note)) as planned:
             assert planned.is_current
     (sentence,) = notes
     assert sentence.startswith(f"{company.warehouse} is being built by process ")

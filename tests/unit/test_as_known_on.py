@@ -16,7 +16,7 @@ from support.small_company import AUGUST, Company
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import Settings, load_settings
-from pipelines.query.command import run_query
+from pipelines.query.marts import run_query
 from pipelines.report.command import write_report
 
 # By the queries, the reports and the comparison of these tests.

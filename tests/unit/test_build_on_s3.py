@@ -19,7 +19,7 @@ from pipelines.evidence.pack import write_pack
 from pipelines.evidence.verify import verify
 from pipelines.models.command import build_marts
 from pipelines.models.warehouse import Warehouse
-from pipelines.query.command import run_query
+from pipelines.query.marts import run_query
 from pipelines.report.command import write_report
 from pipelines.warehouse.lock import BuildBusy
 

@@ -15,7 +15,7 @@ from support.aws_answers import PLAN, PLAN_ARN, Answers, aws_answers
 
 from pipelines.base.errors import SourceError, UnreachableError
 from pipelines.base.resources import accelerator_families
-from pipelines.config.sources import ReservationSource
+from pipelines.config.sources import AnswerSource
 from pipelines.ingest.inventory.reservations import ANSWERS, SCHEMA, read_reservations
 
 START, END = datetime(2026, 7, 1, 11, 30), datetime(2026, 7, 2, 11, 30)
@@ -32,11 +32,11 @@ CR = {
 }
 
 
-def source(folder: Path | str, **more: Any) -> ReservationSource:
-    return ReservationSource(name="held", location=str(folder), **more)
+def source(folder: Path | str, **more: Any) -> AnswerSource:
+    return AnswerSource(name="held", location=str(folder), **more)
 
 
-def rows(*sources: ReservationSource) -> list[dict[str, Any]]:
+def rows(*sources: AnswerSource) -> list[dict[str, Any]]:
     return read_reservations(sources, accelerator_families()).table.to_dicts()
 
 
@@ -186,8 +186,8 @@ def answers(s3_endpoint: str) -> Iterator[Answers]:
         yield made
 
 
-def aws(answers: Answers, *regions: str) -> ReservationSource:
-    return ReservationSource(name="live", kind="aws", regions=regions or ("us-west-2",), endpoint_url=answers.url)
+def aws(answers: Answers, *regions: str) -> AnswerSource:
+    return AnswerSource(name="live", kind="aws", regions=regions or ("us-west-2",), endpoint_url=answers.url)
 
 
 def test_aws_itself_is_read_page_by_page(answers: Answers) -> None:

@@ -15,7 +15,7 @@ from support.focus_exports import write_focus_export
 from support.ledgers import ask, open_tables, publish_tables
 
 from pipelines.base.errors import SourceError
-from pipelines.config.sources import CommitmentSource
+from pipelines.config.sources import AnswerSource
 from pipelines.ingest.inventory.commitments import ANSWERS, read_commitments
 from pipelines.models.checks import failing_rows
 from pipelines.models.contract import load_contract
@@ -48,18 +48,18 @@ RESERVED = {
 }
 
 
-def saved(root: Path, *answers: Any) -> CommitmentSource:
+def saved(root: Path, *answers: Any) -> AnswerSource:
     folder = root / "commitments"
     folder.mkdir()
     for number, answer in enumerate(answers):
         (folder / f"{number}.json").write_text(answer if isinstance(answer, str) else json.dumps(answer))
-    return CommitmentSource(name="bought", location=str(folder))
+    return AnswerSource(name="bought", location=str(folder))
 
 
 def test_the_recorded_answer_is_read_as_it_came(shared_data: Path) -> None:
     """A fixture of cloud-custodian: one Compute plan of 50.00 an hour for three years, to 1 August 2026."""
     file = shared_data / "billing" / "savings_plans" / "describe_savings_plans_query.json"
-    (row,) = read_commitments([CommitmentSource(name="recorded", location=str(file))]).table.to_dicts()
+    (row,) = read_commitments([AnswerSource(name="recorded", location=str(file))]).table.to_dicts()
     assert row["commitment_discount_id"] == "arn:aws:savingsplans::123456789012:savingsplan/sp-98765432109876543"
     assert (row["commitment_kind"], row["account_id"]) == ("compute_savings_plan", "123456789012")
     assert (row["commitment_per_hour"], row["currency"]) == (Decimal("50"), "USD")
@@ -73,7 +73,7 @@ def test_the_recorded_answer_is_read_as_it_came(shared_data: Path) -> None:
 )  # fmt: skip
 def test_recorded_contract_commitments_are_read(shared_data: Path, file: str) -> None:
     """28 plans and 16 reservations of 47 rows; 280460.16 for the 8760 hours of a year are 32.016 an hour."""
-    found = read_commitments([CommitmentSource(name="focus", location=str(shared_data / "billing" / file))])
+    found = read_commitments([AnswerSource(name="focus", location=str(shared_data / "billing" / file))])
     kinds = found.table["commitment_kind"].value_counts().rows()
     assert dict(kinds) == {"compute_savings_plan": 28, "reserved_instance": 16}
     row = found.table.filter(found.table["commitment_discount_id"].str.ends_with("b62179273c8eb5bb")).to_dicts()[0]
@@ -105,13 +105,13 @@ def contracts(**more: str) -> str:
 def test_what_is_no_contract_commitment_is_refused_by_name(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "contracts.csv").write_text(text)
     with pytest.raises(SourceError) as refused:
-        read_commitments([CommitmentSource(name="focus", location=str(tmp_path))])
+        read_commitments([AnswerSource(name="focus", location=str(tmp_path))])
     assert words in str(refused.value)
 
 
 def test_a_draft_percentage_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "contracts.csv").write_text(contracts(ContractCommitmentPaymentUpfrontPercentage="50"))
-    (warning,) = read_commitments([CommitmentSource(name="focus", location=str(tmp_path))]).warnings
+    (warning,) = read_commitments([AnswerSource(name="focus", location=str(tmp_path))]).warnings
     assert "line 2 has a ContractCommitmentPaymentUpfrontPercentage outside 0 to 1 (1 rows)" in warning
 
 
@@ -185,7 +185,7 @@ def test_aws_is_read_page_by_page(credentials: None) -> None:
             "<offeringType>No Upfront</offeringType><recurringCharges><item><frequency>Hourly</frequency>"
             "<amount>3.0</amount></item></recurringCharges></item></reservedInstancesSet>"
         ]
-        source = CommitmentSource(name="read", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
+        source = AnswerSource(name="read", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
         rows = read_commitments([source]).table.to_dicts()
         calls = answers.calls
     assert calls == ["DescribeSavingsPlans 1", "DescribeSavingsPlans 2", "DescribeReservedInstances 1"]
@@ -199,7 +199,7 @@ def test_aws_is_read_page_by_page(credentials: None) -> None:
 def test_a_denied_call_names_its_permission(credentials: None) -> None:
     with aws_answers() as answers:
         answers.errors["DescribeSavingsPlans"] = "AccessDeniedException"
-        source = CommitmentSource(name="read", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
+        source = AnswerSource(name="read", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
         with pytest.raises(SourceError, match="grant savingsplans:DescribeSavingsPlans"):
             read_commitments([source])
 
@@ -208,7 +208,7 @@ def test_credentials_out_of_date_are_reported_as_such(credentials: None) -> None
     """Called once: what is out of date stays so, and no permission is missing."""
     with aws_answers() as answers:
         answers.errors["DescribeSavingsPlans"] = "ExpiredTokenException"
-        source = CommitmentSource(name="read", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
+        source = AnswerSource(name="read", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
         with pytest.raises(SourceError, match="the credentials are not accepted") as refused:
             read_commitments([source])
         assert answers.calls == ["DescribeSavingsPlans 1"]

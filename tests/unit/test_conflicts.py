@@ -18,7 +18,7 @@ from pipelines.base.errors import CheckError, SourceError, UsageError
 from pipelines.config.settings import load_settings
 from pipelines.ingest.billing import exports
 from pipelines.ingest.billing.delivery import RawDelivery
-from pipelines.models import refresh
+from pipelines.ingest.billing.raw import RawBill
 from pipelines.models.build import Builder
 from pipelines.models.publish import plan
 from pipelines.models.refresh import refuse_conflicts
@@ -174,13 +174,13 @@ def test_what_was_published_is_not_looked_at_again(tmp_path: Path, monkeypatch: 
     builder = Builder(Warehouse(load_settings(config)))
     builder.lake.publish({"code_revision": "", "inputs": plan(builder.warehouse).inputs, "tables": {}, "checks": []})
     seen: list[str] = []
-    scan = refresh.shared_accounts
+    scan = RawBill.shared_accounts
 
-    def seeing(stored: Sequence[RawDelivery], *more: Any) -> pl.DataFrame:
+    def seeing(bill: RawBill, stored: Sequence[RawDelivery], engine: Any) -> pl.DataFrame:
         seen.extend(raw.delivery.billing_period for raw in stored)
-        return scan(stored, *more)
+        return scan(bill, stored, engine)
 
-    monkeypatch.setattr(refresh, "shared_accounts", seeing)
+    monkeypatch.setattr(RawBill, "shared_accounts", seeing)
     look(config)
     assert seen == []
     write_month(tmp_path / "p2", 2, "2026-06", account=7)

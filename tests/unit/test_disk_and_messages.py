@@ -12,8 +12,7 @@ from support.small_company import AUGUST, Company
 from support.spoiled import CommandResult
 
 from pipelines.base.console import shortened
-from pipelines.base.disk import is_full, shown_bytes
-from pipelines.base.errors import SourceError, UsageError
+from pipelines.base.errors import SourceError, UsageError, is_full, shown_bytes
 from pipelines.config.settings import load_settings
 from pipelines.models.warehouse import Warehouse
 

@@ -10,8 +10,7 @@ from support.commands import run_command
 from support.small_company import Company
 
 from pipelines.models.catalog import load_catalog
-from pipelines.query.command import in_cents
-from pipelines.query.marts import MARTS
+from pipelines.query.marts import MARTS, in_cents
 
 Captured = pytest.CaptureFixture[str]
 

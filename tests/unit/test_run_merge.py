@@ -8,8 +8,9 @@ import pytest
 from support.two_sources import events, wandb
 
 from pipelines.base.errors import SourceError
+from pipelines.base.parse import reading
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import RunRecords, reading
+from pipelines.ingest.runs.records import RunRecords
 from pipelines.ingest.runs.tracker import read_all
 
 

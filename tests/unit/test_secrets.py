@@ -113,7 +113,7 @@ def texts_of_dagster(instance: dg.DagsterInstance) -> Iterator[str]:
 
 def refresh(config: Path, instance: dg.DagsterInstance) -> bool:
     settings = load_settings(config)
-    ledger = dg.ResourceDefinition.hardcoded_resource(steps.open_ledger(settings))
+    ledger = dg.ResourceDefinition.hardcoded_resource(steps.Ledger(settings))
     job = definitions.assemble(settings, ledger).resolve_job_def("refresh")
     return job.execute_in_process(instance=instance, raise_on_error=False).success
 

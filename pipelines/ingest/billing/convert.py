@@ -36,20 +36,15 @@ def convert_file(
     if key.endswith(".parquet") or magic(delivered) == PARQUET:
         size = delivered.stat().st_size
         delivered.rename(out)
-        inspected = inspect(out, key=key, allowed=allowed, listed=listed)
+        file = inspect(out, key=key, allowed=allowed, listed=listed)
         on_bytes(size)
-        _refuse_origins(out, allowed, listed)
-        return inspected
-    with converting:
-        converted = convert(delivered, out, key=key, allowed=allowed, listed=listed, on_bytes=on_bytes)
-    _refuse_origins(out, allowed, listed)
-    delivered.unlink()
-    return converted
-
-
-def _refuse_origins(out: Path, allowed: Allowance, listed: ColumnList) -> None:
+    else:
+        with converting:
+            file = convert(delivered, out, key=key, allowed=allowed, listed=listed, on_bytes=on_bytes)
+        delivered.unlink()
     if listed is FOCUS:
         refuse_origins(out, allowed.where)
+    return file
 
 
 def with_repeats(

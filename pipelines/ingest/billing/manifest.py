@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from pydantic import TypeAdapter
 
 from pipelines.base.address import bucket_and_prefix, is_s3
 from pipelines.base.errors import SourceError
-from pipelines.base.parse import ParseError, parse_json
+from pipelines.base.parse import parse_json, reading
 from pipelines.base.paths import unsafe
 from pipelines.ingest.billing.columns import declared_version
 from pipelines.ingest.billing.delivery import Kind, Map
@@ -67,24 +67,17 @@ class Manifest:
     focus_version: str = ""
 
 
-@dataclass(frozen=True)
-class Export:
-    """An export found by its manifests: its root, relative to the listed folder, its name and billing months."""
+class Export(NamedTuple):
+    """An export found by its manifests: its root, relative to the listed folder, and its name."""
 
     root: str
     export: str
-    is_legacy: bool
-    months: tuple[str, ...]
 
 
 def exports_in(listing: Sequence[Object]) -> list[Export]:
     """The exports whose current manifests lie at any level of a listing, by root and name."""
-    found: dict[tuple[str, str, bool], set[str]] = {}
-    for item in listing:
-        if match := _ANYWHERE.fullmatch(item.key):
-            key = (match["root"] or "", match["export"], match["partition"] is None)
-            found.setdefault(key, set()).add(match["partition"] or f"{match['year']}-{match['month']}")
-    return [Export(*key, tuple(sorted(months))) for key, months in sorted(found.items())]
+    matches = [_ANYWHERE.fullmatch(item.key) for item in listing]
+    return sorted({Export(match["root"] or "", match["export"]) for match in matches if match})
 
 
 def find_manifests(listing: Sequence[Object], store: Store, export: str | None = None) -> list[ManifestPath]:
@@ -242,10 +235,8 @@ def _outside(name: str, path: ManifestPath, store: Store, why: str) -> SourceErr
 def _parse(path: ManifestPath, text: str, present: set[str], store: Store) -> Manifest:
     """The manifest at `path`. SourceError when it is none, or one of another month."""
     where = store.uri(path.object.key)
-    try:
+    with reading(where, _AGAIN):
         content = parse_json(text)
-    except ParseError as error:
-        raise SourceError(f"{where} {error}; {_AGAIN}.") from None
     if not isinstance(content, dict):
         raise SourceError(f"{where} is not a JSON object; {_AGAIN}.")
     names = content.get("dataFiles", content.get("reportKeys"))

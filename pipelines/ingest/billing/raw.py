@@ -1,25 +1,28 @@
 """The delivered bill of all configured sources, one billing month, or what one source delivers of it, at a time."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import Any
 
-from pipelines.base.errors import SourceError
+import polars as pl
+
+from pipelines.base.errors import SourceError, TrainledgerError
 from pipelines.base.paths import below
-from pipelines.ingest.billing.columns import LISTS
-from pipelines.ingest.billing.conflicts import refuse_copies
+from pipelines.config.settings import Settings
+from pipelines.config.sources import BillingSource
+from pipelines.engine import Engine
+from pipelines.ingest.billing.columns import CUR, FOCUS, LISTS
 from pipelines.ingest.billing.delivery import RECORD, Delivery, RawDelivery, delivery_folder, load, save
 from pipelines.ingest.billing.exports import Progress, ingest, ingest_in_store, is_current, list_deliveries
 from pipelines.ingest.billing.manifest import CACHE, in_threads
 from pipelines.ingest.billing.select import RawSelect, raw_select
 from pipelines.warehouse.part import is_within, month_of, part_of, source_of
+from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.storage_local import LocalStore
 from pipelines.warehouse.stores import Stores
 
@@ -27,14 +30,13 @@ from pipelines.warehouse.stores import Stores
 _LISTED_AT_ONCE = 4
 # The files that describe deliveries, which a fresh machine copies from the bucket first.
 _RECORDS = (RECORD, CACHE)
+# Payer, account and month that a line bills, as the staging models read them.
+_BILLED = {
+    CUR: ("bill_payer_account_id", "line_item_usage_account_id", "bill_billing_period_start_date"),
+    FOCUS: ("billing_account_id", "coalesce(sub_account_id, billing_account_id)", "billing_period_start"),
+}
 
-if TYPE_CHECKING:
-    from pipelines.config.settings import Settings
-    from pipelines.config.sources import BillingSource
-    from pipelines.engine import Engine
-    from pipelines.warehouse.storage import Object, Store
-
-    Cluster = Callable[[], Engine]
+Cluster = Callable[[], Engine]
 
 
 class RawBill:
@@ -105,6 +107,30 @@ class RawBill:
             self.bring(raw)
         for view, files in select.views.items():
             engine.scan_files(view, [self._uri(file) for file in files] if self._cluster and self._store else files)
+
+    def shared_accounts(self, stored: Sequence[RawDelivery], engine: Engine) -> pl.DataFrame:
+        """Each account of a payer that several of these deliveries of one month bill for the same month.
+
+        Columns: payer_account_id, account_id, billing_month, source_names (sorted). Reads three columns of each file.
+        """
+        billed = []
+        for raw in stored:
+            payer, account, month = _BILLED[raw.delivery.listed]
+            select = raw_select([raw], {}, raw.delivery.listed)
+            try:
+                self.scan(engine, select, [raw])
+                lines = engine.query(
+                    f"select distinct {payer} as payer_account_id, {account} as account_id, "
+                    f"coalesce(cast({month} as date), date '{raw.delivery.billing_period}-01') as billing_month "
+                    f"from ({select.sql}) as line"
+                )
+            except TrainledgerError as error:
+                fix = "remove it and run `trainledger build`, which reads the delivery again"
+                raise SourceError(f"{raw.folder} is damaged ({error}); {fix}.") from None
+            billed.append(lines.with_columns(source_name=pl.lit(raw.delivery.source)))
+        key = ["payer_account_id", "account_id", "billing_month"]
+        shared = pl.concat(billed).group_by(key).agg(source_names=pl.col("source_name").unique().sort())
+        return shared.filter(pl.col("source_names").list.len() > 1).sort(key)
 
     def forget_superseded(self) -> None:
         """Remove stored deliveries that a newer one of the same month has replaced."""
@@ -258,3 +284,18 @@ class PublishedBill(RawBill):
 def _is_same(path: Path, item: Object | None) -> bool:
     """Whether a small file equals an object by its MD5. Where ETags are other digests, it never does."""
     return item is not None and path.is_file() and hashlib.md5(path.read_bytes()).hexdigest() == item.etag
+
+
+def refuse_copies(deliveries: Sequence[Delivery], sources: Mapping[str, BillingSource]) -> None:
+    """SourceError when two deliveries of a month are the same, in two locations; reads none of their files."""
+    first: dict[tuple, Delivery] = {}
+    for delivery in deliveries:
+        files = sorted((PurePosixPath(item.key).name, item.size) for item in delivery.objects)
+        other = first.setdefault((delivery.delivery_id, *files), delivery)
+        if other is not delivery and files:
+            manifests = [f"{sources[found.source].location}/{found.manifest_key}" for found in (other, delivery)]
+            raise SourceError(
+                f"[[billing]] {other.source} and {delivery.source} read the same delivery of {delivery.billing_period} "
+                f"({' and '.join(dict.fromkeys(manifests))}), so its lines would count twice; remove one of the two "
+                "entries, or point its location at another export."
+            )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -15,13 +17,15 @@ import pyarrow.parquet as pq
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing import values
 from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, TagKey, snake, tag_keys_of
-from pipelines.ingest.billing.lines import BLOCK_BYTES, Lines, ahead, refuse_swallowed_rows
 from pipelines.ingest.billing.parquet import ListedValues, delivered_columns
 from pipelines.ingest.billing.repeats import Identities
 from pipelines.ingest.billing.unpack import Allowance, Tap, read_header, unpacked
 from pipelines.ingest.billing.values import pc
 
 ROW_GROUP_ROWS = 122_880
+# Small enough to stay near the processor; no row is that long.
+_BLOCK_BYTES = 2 << 20
+_NEWLINE = 10
 
 _READERS = {MONEY: values.numbers, "TIMESTAMP": values.times}
 _TYPES = {MONEY: values.NUMBER, "TIMESTAMP": values.TIME, "VARCHAR": pa.string()}
@@ -46,7 +50,7 @@ def convert(
         out, bill.schema, compression="zstd", store_schema=False, use_dictionary=repeating, write_statistics=repeating
     ) as writer:
         waiting: list[pa.RecordBatch] = []
-        for block in ahead(blocks):
+        for block in _ahead(blocks):
             waiting.append(bill.typed(block))
             if sum(batch.num_rows for batch in waiting) >= ROW_GROUP_ROWS:
                 writer.write_table(pa.Table.from_batches(waiting))
@@ -73,14 +77,14 @@ def _blocks(
 
     try:
         with unpacked(delivered, allowed, on_bytes) as stream:
-            lines = Lines()
+            lines = _Lines()
             row_count = 0
             for block in pyarrow.csv.open_csv(
                 pa.PythonFile(Tap(stream, lines.met), "r"),
                 # Only a single-threaded reader knows the number of a ragged row.
                 pyarrow.csv.ReadOptions(
                     use_threads=False,
-                    block_size=BLOCK_BYTES,
+                    block_size=_BLOCK_BYTES,
                     skip_rows=1,
                     column_names=[str(position) for position in range(len(bill.names))],
                 ),
@@ -94,7 +98,7 @@ def _blocks(
             ):
                 row_count += block.num_rows
                 yield block
-        refuse_swallowed_rows(delivered, bill.names, allowed, lines, row_count)
+        _refuse_swallowed_rows(delivered, bill.names, allowed, lines, row_count)
     except pa.ArrowInvalid as error:
         if ragged:
             row = ragged[0]
@@ -250,3 +254,85 @@ class _Bill:
                 name += "+"
             taken.add(name.lower())
             yield name
+
+
+class _Lines:
+    """Counts the lines of a csv as its blocks are read."""
+
+    def __init__(self) -> None:
+        self._breaks = 0
+        self._end: list[pa.Buffer] = []
+
+    def met(self, block: pa.Buffer) -> None:
+        if block.size:
+            octets = pl.Series(values=pa.Array.from_buffers(pa.uint8(), block.size, [None, block]))
+            self._breaks += int((octets == _NEWLINE).sum())
+            # A row spans two blocks at most.
+            self._end = [*self._end[-1:], block]
+
+    @property
+    def count(self) -> int:
+        """Lines read, the last one also where nothing ends it."""
+        return self._breaks + (not self._tail.endswith(b"\n"))
+
+    @property
+    def last(self) -> bytes:
+        """The last line read, without its end."""
+        return self._tail.removesuffix(b"\n").rpartition(b"\n")[2]
+
+    @property
+    def _tail(self) -> bytes:
+        return b"".join(block.to_pybytes() for block in self._end)
+
+
+def _refuse_swallowed_rows(
+    delivered: Path, names: Sequence[str], allowed: Allowance, lines: _Lines, row_count: int
+) -> None:
+    """SourceError, by row and column, where a value swallowed rows. Cheap where each line made a row.
+
+    Text may break its lines within quotes: only then, or where lines are blank, is the file read again.
+    """
+    if lines.count == row_count + 1:
+        *_, row = _rows(pa.BufferReader(lines.last + b"\n"), names)
+        if row.num_rows and row.columns[-1][-1].as_py().endswith(b"\n"):
+            raise _swallowed(allowed, row_count + 1, names[-1])
+        return
+    # The separators of a whole row: no text holds so many, and no row can be taken in without them.
+    separators = len(names) - 1
+    row = 2
+    with unpacked(delivered, allowed) as stream:
+        for block in _rows(stream, names, skipped=1):
+            for name, cells in zip(names, block.columns, strict=True):
+                broken = pc.match_substring_regex(cells, "[\r\n]")
+                if broken.true_count:
+                    taken = pc.and_(broken, pc.greater_equal(pc.count_substring(cells, ","), separators))
+                    if (at := pc.index(taken, True).as_py()) >= 0:
+                        raise _swallowed(allowed, row + at, name)
+            row += block.num_rows
+
+
+def _rows(stream: pa.NativeFile, names: Sequence[str], skipped: int = 0) -> Iterator[pa.RecordBatch]:
+    """Every value of every column, as it stands."""
+    positions = [str(position) for position in range(len(names))]
+    yield from pyarrow.csv.open_csv(
+        stream,
+        pyarrow.csv.ReadOptions(block_size=_BLOCK_BYTES, skip_rows=skipped, column_names=positions),
+        pyarrow.csv.ParseOptions(newlines_in_values=True),
+        pyarrow.csv.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(positions, pa.binary())),
+    )
+
+
+def _ahead(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same blocks, the next one read while one is worked on."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = reader.submit(next, blocks, None)
+            yield block
+
+
+def _swallowed(allowed: Allowance, row: int, name: str) -> SourceError:
+    return SourceError(
+        f"{allowed.where}, row {row} (the header is row 1), column {name}: a quote is not closed and swallows the rows "
+        "after it; have the file delivered again."
+    )

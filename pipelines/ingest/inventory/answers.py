@@ -13,8 +13,8 @@ import polars as pl
 
 from pipelines.base.aws import connect
 from pipelines.base.errors import SourceError
-from pipelines.base.parse import ParseError, parse_json
-from pipelines.config.sources import ReservationSource
+from pipelines.base.parse import parse_json, reading
+from pipelines.config.sources import AnswerSource
 from pipelines.ingest.json_lines import by_suffix
 from pipelines.ingest.schema import AT, MONEY, Schema
 from pipelines.warehouse.storage import Object, Store
@@ -50,9 +50,9 @@ class Answers:
 
     section: str
     suffixes: tuple[str, ...]
-    queried: Callable[[ReservationSource, list[str]], Iterator[tuple[str, Any]]]
+    queried: Callable[[AnswerSource, list[str]], Iterator[tuple[str, Any]]]
 
-    def read(self, source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+    def read(self, source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
         """Each answer of a source, and its address; of a csv or Parquet file its `Table`. SourceError for any other."""
         if source.kind == "aws":
             yield from self.queried(source, warnings)
@@ -77,7 +77,7 @@ class Answers:
                 raise SourceError(f"{where} is not UTF-8 text; save it again.") from None
             yield where, _csv_table(text, where) if item.key.endswith(".csv") else _saved_answer(text, where)
 
-    def files(self, source: ReservationSource, *, hurried: bool = False) -> tuple[Store, list[Object], list[str]]:
+    def files(self, source: AnswerSource, *, hurried: bool = False) -> tuple[Store, list[Object], list[str]]:
         """The store, its files with our suffixes, and the keys of other files; the location may be one file."""
         location = str(source.location)
         folder, _, name = location.rstrip("/").rpartition("/")
@@ -88,7 +88,7 @@ class Answers:
             raise SourceError(f"{location} does not exist; check `location` of [[{self.section}]] {source.name}.")
         return store, *by_suffix(listed, self.suffixes)
 
-    def fingerprint(self, source: ReservationSource) -> str:
+    def fingerprint(self, source: AnswerSource) -> str:
         """A digest that changes with a source: with one listing of its files, or with the answers of the API."""
         if source.kind == "aws":
             warnings: list[str] = []
@@ -97,17 +97,15 @@ class Answers:
             state = "".join(f"{item.key} {item.size} {item.etag}\n" for item in self.files(source)[1])
         return hashlib.sha256(f"{source!r}\n{state}".encode()).hexdigest()
 
-    def client(self, source: ReservationSource, service: str, region: str | None) -> Any:
+    def client(self, source: AnswerSource, service: str, region: str | None) -> Any:
         where = f"[[{self.section}]] {source.name}"
         return connect(service, where, **{**source.reach, "region": region})[1]
 
 
 def _saved_answer(text: str, where: str) -> Any:
     """A saved answer. SourceError where it is not JSON or only one page of several."""
-    try:
+    with reading(where, "save the answer of AWS as it came"):
         answer = parse_json(text)
-    except ParseError as error:
-        raise SourceError(f"{where} {error}; save the answer of AWS as it came.") from None
     # Recorders keep the answer under `data`, next to its status.
     if isinstance(answer, dict) and isinstance(answer.get("data"), dict):
         answer = answer["data"]
@@ -180,10 +178,8 @@ def text(entry: Entry, name: str, where: str = "") -> str | None:
 
 def json_object(entry: Entry, name: str, where: str) -> Entry:
     """A JSON object in a text; empty where it is missing."""
-    try:
+    with reading(f"{where}: {name}", "FOCUS requires a JSON object"):
         found = parse_json(entry.get(name) or "{}")
-    except ParseError as error:
-        raise SourceError(f"{where}: {name} {error}; FOCUS requires a JSON object.") from None
     return found if isinstance(found, Mapping) else {}
 
 

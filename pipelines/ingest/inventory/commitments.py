@@ -13,7 +13,7 @@ import polars as pl
 
 from pipelines.base.aws import requesting
 from pipelines.base.errors import SourceError
-from pipelines.config.sources import CommitmentSource, ReservationSource
+from pipelines.config.sources import AnswerSource
 from pipelines.ingest.inventory import answers
 from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, Table, values_of
 from pipelines.ingest.schema import schema
@@ -49,7 +49,7 @@ _PLANS, _RESERVED = "savingsplans:DescribeSavingsPlans", "ec2:DescribeReservedIn
 _LONGEST = 10**10
 
 
-def read_commitments(sources: Sequence[CommitmentSource]) -> Inventory:
+def read_commitments(sources: Sequence[AnswerSource]) -> Inventory:
     """The commitments of all sources. Raises SourceError for malformed answers, and for two that contradict."""
     found: dict[str, tuple[str, dict[str, Any]]] = {}
     warnings: list[str] = []
@@ -73,7 +73,7 @@ def read_commitments(sources: Sequence[CommitmentSource]) -> Inventory:
     return Inventory(pl.DataFrame(rows, schema=SCHEMA).sort("commitment_discount_id"), sorted(warnings))
 
 
-def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
     """The answers of AWS: the Savings Plans of the account, and the Reserved Instances of each region."""
     where = f"[[commitments]] {source.name}"
     plans = ANSWERS.client(source, "savingsplans", source.queried_regions[0])

@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.base.aws import requesting
+from pipelines.base.aws import entries_of
 from pipelines.base.errors import SourceError
-from pipelines.config.sources import InvoiceSource, ReservationSource
+from pipelines.config.sources import AnswerSource, InvoiceSource
 from pipelines.ingest.inventory import answers
 from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, Table
 from pipelines.ingest.schema import schema
@@ -58,19 +58,19 @@ def read_invoices(sources: Sequence[InvoiceSource]) -> Inventory:
                 if (month := row.get("billing_month")) and not source.reads(f"{month:%Y-%m}"):
                     continue
                 seen += 1
-                row = dict.fromkeys(SCHEMA) | row | {"source_name": source.name}
-                key = tuple(row[name] for name in _KEY)
+                row["source_name"] = source.name
+                key = tuple(row.get(name) for name in _KEY)
                 found[key] = _newer(found[key], (place, row)) if key in found else (place, row)
         if not seen:
             warnings.append(
                 f"[[invoices]] {source.name} contains no invoice; check its location, or remove the source."
             )
-    lines = [{name: row[name] for name in SCHEMA} for _, row in found.values()]
+    lines = [row for _, row in found.values()]
     _refuse_both_signs(lines)
     return Inventory(pl.DataFrame(lines, schema=SCHEMA).sort(_KEY), sorted(set(warnings)))
 
 
-def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
     """The answers of AWS: the invoices of each account in each month from the first on."""
     assert isinstance(source, InvoiceSource) and source.first_month
     where = f"[[invoices]] {source.name}"
@@ -84,11 +84,10 @@ def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[s
     for account in source.accounts:
         for month in months:
             period = {"BillingPeriod": {"Month": month.month, "Year": month.year}}
-            with requesting(where, _LIST):
-                pages = client.get_paginator("list_invoice_summaries").paginate(
-                    Selector={"ResourceType": "ACCOUNT_ID", "Value": account}, Filter=period
-                )
-                found = [summary for page in pages for summary in page.get(_SUMMARIES, ())]
+            of_account = {"ResourceType": "ACCOUNT_ID", "Value": account}
+            found = entries_of(
+                client, "list_invoice_summaries", _SUMMARIES, where, _LIST, Selector=of_account, Filter=period
+            )
             yield f"{where}, account {account}, {month:%Y-%m} {_LIST}", {_SUMMARIES: found}
 
 

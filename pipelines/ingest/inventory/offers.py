@@ -12,9 +12,9 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.base.aws import requesting
+from pipelines.base.aws import entries_of
 from pipelines.base.errors import SourceError
-from pipelines.config.sources import CapacityOfferSource, ReservationSource
+from pipelines.config.sources import AnswerSource, CapacityOfferSource
 from pipelines.ingest.inventory import answers
 from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, values_of
 from pipelines.ingest.schema import schema
@@ -44,9 +44,7 @@ def read_offers(sources: Sequence[CapacityOfferSource], known_types: Mapping[str
             warnings.append(
                 f"[[capacity_offers]] {source.name} contains no offer; check its location, or query another size."
             )
-        rows += [
-            dict.fromkeys(SCHEMA) | row | {"recorded_date": max(by_day), "source_name": source.name} for row in newest
-        ]
+        rows += [row | {"recorded_date": max(by_day), "source_name": source.name} for row in newest]
         unlisted = {row["instance_type"] for row in newest} - {*known_types}
         warnings += [
             f"[[capacity_offers]] {source.name}: {name} is not in ref_instance_type.csv, so its offers count for no "
@@ -56,7 +54,7 @@ def read_offers(sources: Sequence[CapacityOfferSource], known_types: Mapping[str
     return Inventory(pl.DataFrame(rows, schema=SCHEMA).sort(pl.all()), sorted(warnings))
 
 
-def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
     """The answers of AWS today, for each region and instance type."""
     assert isinstance(source, CapacityOfferSource)
     today = {_RECORDED: f"{datetime.now(UTC):%Y-%m-%d}"}
@@ -78,9 +76,7 @@ def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[s
 
 def _pages(client: Any, call: str, where: str, name: str, more: Entry, **request: Any) -> Iterator[tuple[str, Any]]:
     permission = f"ec2:{call.title().replace('_', '')}"
-    with requesting(where, permission):
-        found = [entry for page in client.get_paginator(call).paginate(**request) for entry in page.get(name, ())]
-    yield f"{where} {permission}", {name: found, **more}
+    yield f"{where} {permission}", {name: entries_of(client, call, name, where, permission, **request), **more}
 
 
 ANSWERS = Answers("capacity_offers", (".json",), _queried)

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import polars as pl
 from pydantic import Field, ValidationError
@@ -121,7 +121,10 @@ def read_registrations(source: ProofSource, recorded: Mapping[str, str]) -> dict
         | {"registration": name, "source_file": where, "planned_run_count": entry.planned_runs, "seal": entry.seal}
         for name, (where, entry) in registered.items()
     ]
-    return {REGISTRATION: _table(REGISTRATION, registrations), RUN: _table(RUN, runs)}
+    tables = {REGISTRATION: registrations, RUN: runs}
+    return {
+        name: pl.DataFrame(rows, schema=SCHEMAS[name]).sort(pl.all(), nulls_last=True) for name, rows in tables.items()
+    }
 
 
 def registrations_fingerprint(source: ProofSource) -> str:
@@ -129,12 +132,6 @@ def registrations_fingerprint(source: ProofSource) -> str:
     items = [] if source.registrations is None else open_store(source.registrations, **source.reach).list()
     listing = [(item.key, item.size, item.etag) for item in items]
     return hashlib.sha256(repr((source, listing)).encode()).hexdigest()
-
-
-def _table(name: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
-    columns = SCHEMAS[name]
-    frame = pl.DataFrame([{column: row.get(column) for column in columns} for row in rows], schema=columns)
-    return frame.sort(pl.all(), nulls_last=True)
 
 
 def _files(source: ProofSource) -> Iterator[tuple[str, File]]:

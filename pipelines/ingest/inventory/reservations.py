@@ -15,7 +15,7 @@ import polars as pl
 
 from pipelines.base.aws import code_of, requesting
 from pipelines.base.errors import SourceError
-from pipelines.config.sources import ReservationSource
+from pipelines.config.sources import AnswerSource
 from pipelines.ingest.inventory import answers
 from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, Table, values_of
 from pipelines.ingest.schema import schema
@@ -52,7 +52,7 @@ _SHAPES = "CapacityReservations, CapacityBlocks, TrainingPlanSummaries or Traini
 Row = dict[str, Any]
 
 
-def read_reservations(sources: Sequence[ReservationSource], families: Mapping[str, str]) -> Inventory:
+def read_reservations(sources: Sequence[AnswerSource], families: Mapping[str, str]) -> Inventory:
     """The reservations of all sources; `families` has the accelerator family of each instance type.
 
     Raises SourceError for malformed reservations, and for two that contradict.
@@ -70,11 +70,10 @@ def read_reservations(sources: Sequence[ReservationSource], families: Mapping[st
         found += own
     joined = _joined(found)
     warnings += [warning for row in joined for warning in _warnings(row, families)]
-    rows = [{name: row[name] for name in SCHEMA} for row in joined]
-    return Inventory(pl.DataFrame(rows, schema=SCHEMA).sort("reservation_id", "part_no"), sorted(warnings))
+    return Inventory(pl.DataFrame(joined, schema=SCHEMA).sort("reservation_id", "part_no"), sorted(warnings))
 
 
-def _queried(source: ReservationSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
+def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
     """The answers of AWS in all configured regions, and a warning for each call a region does not support.
 
     Raises SourceError naming the permission that is missing, UnreachableError without an answer.

@@ -8,10 +8,10 @@ array (`<job id>:<n>`) are trials of it. Batch records neither epochs nor checkp
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import attempts_of, described
-from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, at_ms, reading, saved_files
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, at_ms, saved_files
 
 _STATUS = {"SUCCEEDED": "completed", "FAILED": "failed"}
 _TYPE = "ecs.instance-type"

@@ -4,8 +4,6 @@ A save is durable by the marker its framework writes last, never by its shards: 
 when its upload began. A listing has sizes and times, but no machines, no epochs and no rotated saves.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +11,9 @@ from datetime import datetime, timedelta
 from functools import cache
 
 from pipelines.base.errors import UsageError
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import MALFORMED, parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, open_run_store, utc
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, open_run_store, utc
 from pipelines.warehouse.storage import Object, Store
 
 # The outermost part of a path that holds one save: a folder named after its step, or a file.
@@ -30,6 +28,54 @@ _AT_ONCE = timedelta(seconds=5)
 _MULTIPART = re.compile(r'"?[0-9a-f]{32}-\d+"?')
 _OPTIMIZER = ("optimizer", "global_step", "rng_state", "scheduler")
 Read = Callable[[str], bytes]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder or file that holds a save: its objects, and all objects of the listing by key."""
+
+    key: str
+    step: int | None
+    objects: tuple[Object, ...]
+    listing: Mapping[str, Object]
+
+    @property
+    def run_folder(self) -> str:
+        return self.key.rpartition("/")[0]
+
+    @property
+    def newest_at(self) -> datetime:
+        """When the last of its objects was written."""
+        return max(item.modified_at for item in self.objects)
+
+    @property
+    def size(self) -> int:
+        return sum(item.size for item in self.objects)
+
+    def inner(self, name: str) -> Object | None:
+        return next((item for item in self.objects if item.key == f"{self.key}/{name}"), None)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a save is complete, since when, and by which file."""
+
+    is_complete: bool
+    # When the last shard was written; of a multipart upload a listing shows when it began.
+    shards_at: datetime
+    is_resumable: bool = True
+    # When the marker was written, never before the shards; None without a marker.
+    marked_at: datetime | None = None
+    # When the save began, where a file records it.
+    saving_at: datetime | None = None
+    planned_steps: int | None = None
+    warning: str | None = None
+    byte_count: int = 0
+
+    def is_dummy(self, furthest: int) -> bool:
+        """Whether neuron_parallel_compile left it: it is empty, or a trial's few steps of a longer run."""
+        is_trial = self.planned_steps is not None and self.planned_steps <= _TRIAL_STEPS < furthest
+        return is_trial or (self.is_complete and self.byte_count == 0)
 
 
 def read(source: RunSource) -> RunRecords:
@@ -136,54 +182,6 @@ def _checkpoint(save: Folder, verdict: Verdict, following: Verdict | None, store
         "is_resumable": verdict.is_resumable,
         "is_complete": verdict.is_complete,
     }
-
-
-@dataclass(frozen=True)
-class Folder:
-    """A folder or file that holds a save: its objects, and all objects of the listing by key."""
-
-    key: str
-    step: int | None
-    objects: tuple[Object, ...]
-    listing: Mapping[str, Object]
-
-    @property
-    def run_folder(self) -> str:
-        return self.key.rpartition("/")[0]
-
-    @property
-    def newest_at(self) -> datetime:
-        """When the last of its objects was written."""
-        return max(item.modified_at for item in self.objects)
-
-    @property
-    def size(self) -> int:
-        return sum(item.size for item in self.objects)
-
-    def inner(self, name: str) -> Object | None:
-        return next((item for item in self.objects if item.key == f"{self.key}/{name}"), None)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a save is complete, since when, and by which file."""
-
-    is_complete: bool
-    # When the last shard was written; of a multipart upload a listing shows when it began.
-    shards_at: datetime
-    is_resumable: bool = True
-    # When the marker was written, never before the shards; None without a marker.
-    marked_at: datetime | None = None
-    # When the save began, where a file records it.
-    saving_at: datetime | None = None
-    planned_steps: int | None = None
-    warning: str | None = None
-    byte_count: int = 0
-
-    def is_dummy(self, furthest: int) -> bool:
-        """Whether neuron_parallel_compile left it: it is empty, or a trial's few steps of a longer run."""
-        is_trial = self.planned_steps is not None and self.planned_steps <= _TRIAL_STEPS < furthest
-        return is_trial or (self.is_complete and self.byte_count == 0)
 
 
 def judged(folder: Folder, read: Read) -> Verdict:

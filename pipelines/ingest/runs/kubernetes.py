@@ -11,10 +11,10 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import described
-from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, open_run_store, reading, utc
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, open_run_store, utc
 
 _JOB_LABELS = (
     "trainledger/run-id", "jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name",

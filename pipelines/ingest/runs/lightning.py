@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipelines.base.errors import SourceError
+from pipelines.base.parse import reading
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import RunRecords, RunRows, epoch_count, is_evaluation, open_run_store, reading, utc
+from pipelines.ingest.runs.records import RunRecords, RunRows, epoch_count, is_evaluation, open_run_store, utc
 from pipelines.warehouse.storage import Object, Store
 
 _METRICS = re.compile(r"(.*[/_])?metrics\.csv")

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from pipelines.base.errors import SourceError
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import MALFORMED, parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import MALFORMED, Row, RunRecords, RunRows, Tables, moment_of, open_run_store
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, moment_of, open_run_store
 
 _MARK = ":::MLLOG "
 _SUFFIXES = (".txt", ".log", ".out")
@@ -29,7 +29,8 @@ def read(source: RunSource) -> RunRecords:
     store = open_run_store(source)
     rows = RunRows(source)
     files = [item.key for item in store.list() if item.key.endswith(_SUFFIXES)]
-    for key in sorted(files, key=_natural):
+    # result_2 comes before result_10.
+    for key in sorted(files, key=lambda key: [int(one) if one.isdigit() else one for one in re.split(r"(\d+)", key)]):
         where = store.uri(key)
         lines = list(_lines(store.read(key).decode("utf-8", "replace"), where, rows.warnings))
         if lines:
@@ -39,11 +40,6 @@ def read(source: RunSource) -> RunRecords:
                 f"{where} has no line that starts with {_MARK.strip()}; it is skipped. Keep other files elsewhere."
             )
     return rows.records("" if files else f"{store.location} holds no log file ({', '.join(_SUFFIXES)})")
-
-
-def _natural(key: str) -> list[int | str]:
-    """result_2 comes before result_10."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", key)]
 
 
 def _lines(text: str, where: str, warnings: list[str]) -> Iterable[Row]:

@@ -7,10 +7,10 @@ not instances, and records neither epochs nor checkpoints.
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, described
-from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, at_ms, moment_of, reading, saved_files
+from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, at_ms, moment_of, saved_files
 
 _STATUS = {"SUCCEEDED": "completed", "FAILED": "failed", "STOPPED": "killed"}
 _REASON = {"SUCCEEDED": "completed", "FAILED": "sw_error", "STOPPED": "user_stop"}

@@ -1,29 +1,22 @@
 """The tables every run source fills: their columns, and rows of a source as typed tables (facts training-runs 2)."""
 
-import csv
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
 
-from pipelines.base.errors import SourceError, cut
-from pipelines.base.parse import ParseError
+from pipelines.base.parse import ParseError, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.schema import Schema, schema
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
 
-# What reading a value of an unexpected form raises.
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, csv.Error)
 # More epochs than any run has; each would be a row.
 MOST_EPOCHS = 1_000_000
 _LARGEST = 1 << 63
-# Letters of what is wrong with a value, which the library repeats whole.
-_LONGEST = 500
 # Start and end columns by table.
 _SPAN = ("started_at", "ended_at")
 _SPANS = {"run": _SPAN, "attempt": _SPAN, "phase": _SPAN, "resource": ("joined_at", "left_at")}
@@ -31,17 +24,6 @@ _SPANS = {"run": _SPAN, "attempt": _SPAN, "phase": _SPAN, "resource": ("joined_a
 DECLARED = "trainledger.run_id"
 Row = dict[str, Any]
 Tables = Mapping[str, Iterable[Mapping[str, Any]]]
-
-
-@contextmanager
-def reading(what: str, fix: str = "fix it where it was written") -> Iterator[None]:
-    """SourceError, named `what`, for well-formed JSON or csv that lacks a part or holds an unexpected one."""
-    try:
-        yield
-    except MALFORMED as error:
-        known = {KeyError: f"lacks {error}", ParseError: str(error)}
-        wrong = known.get(type(error), f"has an unexpected form ({error})")
-        raise SourceError(f"{what} {cut(wrong, _LONGEST)}; {fix}.") from error
 
 
 def utc(value: datetime | str | float | None) -> datetime | None:

@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any
 
 from pipelines.base.aws import connect, requesting
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import attempts_of, described
-from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, listed_state, reading, saved_files, utc
+from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, listed_state, saved_files, utc
 
 _SCHEME = "sagemaker://"
 _STATUS = {"Completed": "completed", "Failed": "failed", "Stopped": "killed"}

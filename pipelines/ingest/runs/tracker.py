@@ -23,8 +23,9 @@ import polars as pl
 
 from pipelines.base.address import redacted
 from pipelines.base.errors import UsageError
+from pipelines.base.parse import reading
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import DECLARED, SCHEMAS, Row, RunRecords, listed_state, reading
+from pipelines.ingest.runs.records import DECLARED, SCHEMAS, Row, RunRecords, listed_state
 
 # Nearest to the machines first: writers during the run, schedulers, scorers, and readers of files.
 NEARNESS = (

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, epoch_count, open_run_store, reading, utc
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, epoch_count, open_run_store, utc
 from pipelines.warehouse.storage import Object, Store
 
 STATE = "trainer_state.json"

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, described
-from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of, reading, saved_files, utc
+from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of, saved_files, utc
 
 _STATES = {"finished": "completed", "failed": "failed", "crashed": "failed", "killed": "killed", "preempted": "killed"}
 _REASONS = {"finished": "completed", "crashed": "unknown", "failed": "sw_error", "killed": "user_stop"}

@@ -13,10 +13,9 @@ import polars as pl
 
 from pipelines.base.aws import connect, requesting
 from pipelines.base.errors import SourceError
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.inventory import answers
-from pipelines.ingest.runs.records import reading
 from pipelines.ingest.schema import AT
 from pipelines.ingest.serving.records import Row, ServingRecords, call_records, model_of, resource_of
 from pipelines.warehouse.stores import open_store

@@ -14,10 +14,10 @@ from itertools import pairwise
 from math import isfinite
 
 from pipelines.base.errors import SourceError
-from pipelines.base.parse import ParseError, parse_json
+from pipelines.base.parse import ParseError, parse_json, reading
 from pipelines.config.sources import ServingServer, ServingSource
 from pipelines.ingest.json_lines import lines_of_file
-from pipelines.ingest.runs.records import moment_of, reading
+from pipelines.ingest.runs.records import moment_of
 from pipelines.ingest.serving.records import EARLIEST, Row, ServingRecords, records
 from pipelines.warehouse.stores import open_store
 

@@ -85,9 +85,7 @@ def records(
 
 def table(name: str, rows: Sequence[Row]) -> pl.DataFrame:
     """Rows as the table of that name, sorted."""
-    columns = SCHEMAS[name]
-    frame = pl.DataFrame([{column: row.get(column) for column in columns} for row in rows], schema=columns)
-    return frame.unique().sort(pl.all(), nulls_last=True)
+    return pl.DataFrame(rows, schema=SCHEMAS[name]).unique().sort(pl.all(), nulls_last=True)
 
 
 def _by_server(rows: Iterable[Row]) -> dict[str, list[Row]]:

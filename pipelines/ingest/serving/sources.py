@@ -1,7 +1,7 @@
 """Servers and traffic of all sources of a configuration as two tables (facts serving 3)."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import polars as pl
@@ -11,12 +11,6 @@ from pipelines.ingest.serving import bedrock_log, cloudwatch, events, metrics
 from pipelines.ingest.serving.records import SCHEMAS, TRAFFIC, ServingRecords, table
 from pipelines.warehouse.stores import open_store
 
-_READERS: Mapping[str, Callable[[ServingSource], ServingRecords]] = {
-    "events": events.read,
-    "neuron_monitor": metrics.read,
-    "tgi": metrics.read,
-    "vllm": metrics.read,
-}
 _CALLED = ["account_id", "region_id", "started_at"]
 
 
@@ -31,7 +25,8 @@ def read_serving(sources: Sequence[ServingSource], answered: cloudwatch.Answered
     known: dict[str, str] = {}
     # A log names each call, so it goes before the sums of CloudWatch.
     readers = {
-        **_READERS,
+        "events": events.read,
+        **dict.fromkeys(("neuron_monitor", "tgi", "vllm"), metrics.read),
         "bedrock_log": partial(bedrock_log.read, seen={}),
         "cloudwatch": partial(cloudwatch.read, answered=answered),
     }
