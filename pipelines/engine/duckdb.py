@@ -154,7 +154,8 @@ class DuckDBEngine(Engine):
         try:
             if not self._is_one_select(sql):
                 raise EngineError("That is not one SELECT; write one SELECT.")
-            return _in_the_calendar(self.connection.execute(sql, values or None).pl())
+            # DuckDB 2 makes no Polars frame itself.
+            return _in_the_calendar(pl.DataFrame(self.connection.execute(sql, values or None).to_arrow_table()))
         except duckdb.Error as error:
             raise explained(error, self._files) from error
         except pl.exceptions.PolarsError as error:
