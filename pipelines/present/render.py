@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import jinja2
 import polars as pl
 import yaml
-from jinja2.bccache import Bucket
 
 from pipelines.base import resources
 from pipelines.base.console import Console
@@ -42,25 +40,10 @@ Row = dict[str, Any]
 TEMPLATE = "report.html.j2"
 # Stands in a query for the month a monthly report is about.
 _MONTH = "{month}"
+# In place of charts, where there are none.
+_UNDRAWN: Mapping[str, Callable[..., Any]] = dict.fromkeys(CHARTS, lambda *values, **named: "")
 # What XML has no way to write, each as a space.
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF), " ")
-
-
-class _Compiled(jinja2.BytecodeCache):
-    """Templates as compiled, for all pages that one process makes; a template whose text changed is compiled again."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str, str], CodeType] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        bucket.code = self._kept.get((bucket.key, bucket.checksum))
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        if bucket.code is not None:
-            self._kept[bucket.key, bucket.checksum] = bucket.code
-
-
-_COMPILED = _Compiled()
 
 
 @dataclass(frozen=True)
@@ -109,8 +92,7 @@ def render_report(report: str, query: Query, facts: ReportFacts, *, is_drawn: bo
     plan = _plan(report)
     queries = {name: sql.replace(_MONTH, f"date '{facts.month}'") for name, sql in queries_of(plan["queries"]).items()}
     rows, missing = answers(_plan_file(report), queries, query)
-    undrawn = {} if is_drawn else dict.fromkeys(CHARTS, lambda *values, **named: "")
-    template = templates(report, **undrawn).get_template(TEMPLATE)
+    template = templates(**{} if is_drawn else _UNDRAWN).get_template(f"{report}/{TEMPLATE}")
     page = template.render(
         title=plan["title"],
         facts=facts,
@@ -154,18 +136,17 @@ def _plan_file(report: str) -> Path:
 
 
 @cache
-def templates(report: str, **functions: Callable[..., Any]) -> jinja2.Environment:
-    """The templates of a report, which may call `functions`; their values are text, never markup.
+def templates(folder: str = "", **functions: Callable[..., Any]) -> jinja2.Environment:
+    """The templates of all reports, or of a folder, which may call `functions`; their values are text, never markup.
 
     Kept for a process, which compiles each template once.
     """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([resources.DASHBOARDS / report, resources.DASHBOARDS]),
+        loader=jinja2.FileSystemLoader([resources.DASHBOARDS / folder, resources.DASHBOARDS]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        bytecode_cache=_COMPILED,
     )
     environment.filters.update(formats())
     environment.globals |= {
