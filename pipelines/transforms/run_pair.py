@@ -1,7 +1,6 @@
 """The runs of a baseline and a candidate machine that share a workload and a currency, with what makes them alike."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
 from decimal import Decimal
 from itertools import groupby, product
 from typing import Any
@@ -20,7 +19,6 @@ PAIR_KEY = (
     "workload_id", "baseline_family", "baseline_instance_type", "candidate_family", "candidate_instance_type",
     "billing_currency",
 )  # fmt: skip
-Prices = dict[tuple[str, str, str], list[tuple[date, float]]]
 # What makes runs alike, whatever workload they declare (design 5).
 FIELDS = ("model", "dataset", "seq_len", "global_batch_samples", "precision", "target")
 # What a run takes over from its description, what is judged by it, what it takes over from its cost; and of a stay and
@@ -249,24 +247,3 @@ def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:
             seen.add(origin["run_id"])
             origin = found[origin["resumed_run_id"]]
         run["origin_checkpoint_id"] = origin["base_checkpoint_id"]
-
-
-def number(value: Any) -> float | None:
-    """A value as a number; None for null."""
-    return None if value is None else float(value)
-
-
-def prices_of(mart_price_book: pl.DataFrame) -> Prices:
-    """On-demand prices of an instance-hour by instance type, region and currency, oldest first."""
-    found: Prices = {}
-    listed = mart_price_book.filter(offer="on_demand")
-    for row in listed.sort("from_date", "price_evidence", descending=[False, True]).iter_rows(named=True):
-        key = row["instance_type"], row["region_id"], row["billing_currency"]
-        found.setdefault(key, []).append((row["from_date"], float(row["price_per_hour_usd"])))
-    return found
-
-
-def price_on(prices: Prices, run: Run, day: date) -> float | None:
-    """The on-demand price of the run's machine in its region on a day; None where the book begins later."""
-    held = prices.get((run["instance_type"], run["region_id"], run["billing_currency"]), [])
-    return next((usd for from_date, usd in reversed(held) if from_date <= day), None)

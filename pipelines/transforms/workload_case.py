@@ -12,8 +12,8 @@ import polars as pl
 from pipelines.analysis import recommendation
 from pipelines.analysis.break_even import runs_to_break_even
 from pipelines.analysis.comparison import SIDES
-from pipelines.transforms import Frames, Row, port_case
-from pipelines.transforms.run_pair import FAMILY_PAIRS, number
+from pipelines.transforms import Frames, Row, number, port_case
+from pipelines.transforms.run_pair import FAMILY_PAIRS
 
 INPUTS = (
     *port_case.INPUTS,
