@@ -5,10 +5,9 @@ page around them, its macros and its style. A page is one document, in the XML s
 pdf.py lays it out on paper. This module runs the queries and passes their rows to the template; it computes no figure.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,61 +45,40 @@ _UNDRAWN: Mapping[str, Callable[..., Any]] = dict.fromkeys(CHARTS, lambda *value
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF), " ")
 
 
-@dataclass(frozen=True)
-class ReportFacts:
-    """The publication that a page shows: number, time, revision, months and checks.
-
-    `published_at` has a zone or is UTC; `billing_months` are 'YYYY-MM'. Each check is a mapping with table,
-    period (None for a table kept whole), check, severity, passed, unexpected_count and sample (rows by column
-    name), and where known title, the check in words, and expectation, the type that Great Expectations validated.
-    """
-
-    publication_number: int
-    published_at: datetime
-    code_revision: str
-    billing_months: tuple[str, ...]
-    checks: Sequence[Mapping[str, Any]]
-    month: date | None = None
-    """First day of the billing month a monthly report is about."""
-
-
-def facts_of(published: Publication, month: str | None = None) -> ReportFacts:
-    """The facts of a publication, about `month` (YYYY-MM) or the newest delivered month.
+def report_month(published: Publication, month: str | None = None) -> date:
+    """The first day of the month that a monthly report is about: `month` (YYYY-MM), else the newest delivered one.
 
     UsageError for a month that is not delivered.
     """
-    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
+    months = published.billing_months
     if month is not None and month not in months:
         raise UsageError(f"--month {month} is not a delivered billing month; choose one of {', '.join(months)}.")
-    return ReportFacts(
-        publication_number=published.number,
-        published_at=published.published_at.astimezone(UTC),
-        code_revision=published.code_revision,
-        billing_months=tuple(months),
-        checks=published.checks,
-        month=date.fromisoformat(f"{month or months[-1]}-01"),
-    )
+    return date.fromisoformat(f"{month or months[-1]}-01")
 
 
-def render_report(report: str, query: Query, facts: ReportFacts, *, is_drawn: bool = True) -> str:
-    """The HTML text of `dashboards/<report>/`, the same for the same marts and facts; without charts unless `is_drawn`.
+def render_report(
+    report: str, query: Query, published: Publication, month: str | None = None, *, is_drawn: bool = True
+) -> str:
+    """The HTML text of `dashboards/<report>/`, the same for the same marts and publication; without charts unless
+    `is_drawn`. A monthly report is about `month` (YYYY-MM), else the newest delivered one.
 
     `query` runs a SELECT over the marts by their bare names; a part of the page whose mart is missing
-    shows that. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
+    shows that. Raises UsageError for an unknown report or month or a query over several marts, EngineError when a query
     fails on a mart that exists.
     """
-    plan = _plan(report)
-    queries = {name: sql.replace(_MONTH, f"date '{facts.month}'") for name, sql in queries_of(plan["queries"]).items()}
+    about, plan = report_month(published, month), _plan(report)
+    queries = {name: sql.replace(_MONTH, f"date '{about}'") for name, sql in queries_of(plan["queries"]).items()}
     rows, missing = answers(_plan_file(report), queries, query)
     template = templates(**{} if is_drawn else _UNDRAWN).get_template(f"{report}/{TEMPLATE}")
     page = template.render(
         title=plan["title"],
-        facts=facts,
+        published=published,
+        about_month=about,
         missing=missing,
         currencies=list(dict.fromkeys(row["currency"] for row in rows.get("totals", []))),
-        warnings=failed_checks(facts.checks, "warn"),
-        errors=failed_checks(facts.checks, "error"),
-        error_check_count=check_counts(facts.checks, "error")[1],
+        warnings=failed_checks(published.checks, "warn"),
+        errors=failed_checks(published.checks, "error"),
+        error_check_count=check_counts(published.checks, "error")[1],
         validated_by_suite=validated,
         **rows,
     )
@@ -195,7 +173,7 @@ def report_page(
     UsageError for an unknown kind or month, and where marts of another revision do not fill the report.
     """
     try:
-        return render_report(kind, engine.query, facts_of(published, month), is_drawn=is_drawn)
+        return render_report(kind, engine.query, published, month, is_drawn=is_drawn)
     except EngineError as error:
         if published.code_revision == code_revision():
             raise
