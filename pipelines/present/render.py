@@ -29,7 +29,6 @@ from pipelines.present.buckets import BUCKETS, DRAWN, LABELS, UNUSED
 from pipelines.present.charts import CHARTS
 from pipelines.present.expectations import validated
 from pipelines.present.formats import formats
-from pipelines.present.sums import sum_of
 from pipelines.warehouse.publication import Publication
 from pipelines.warehouse.storage import fresh_file
 
@@ -39,6 +38,13 @@ Row = dict[str, Any]
 TEMPLATE = "report.html.j2"
 # Stands in a query for the month a monthly report is about.
 _MONTH = "{month}"
+# A chart shows no more days: they would be thinner than a line.
+_DRAWN_DAYS = 92
+SUMS: dict[str, str] = yaml.safe_load((resources.DASHBOARDS / "sums.yml").read_text(encoding="utf-8"))
+_PARTS = {
+    "{is_drawn_bucket}": f"bucket in ({', '.join(repr(bucket) for bucket in DRAWN)})",
+    "{is_drawn}": f"usage_date > (select max(usage_date) from mart_cost_ledger_daily) - interval {_DRAWN_DAYS} day",
+}
 # In place of charts, where there are none.
 _UNDRAWN: Mapping[str, Callable[..., Any]] = dict.fromkeys(CHARTS, lambda *values, **named: "")
 # What XML has no way to write, each as a space.
@@ -95,6 +101,14 @@ def queries_of(written: Mapping[str, Any]) -> dict[str, str]:
         named |= yaml.safe_load((resources.DASHBOARDS / file).read_text())
     named |= {name: query for name, query in written.items() if name != "include"}
     return {name: query if isinstance(query, str) else sum_of(**query) for name, query in named.items()}
+
+
+def sum_of(sum: str, where: str = "true", mart: str = "", by: str = "") -> str:
+    """The SELECT of a sum of sums.yml, over the rows that `where` holds for, of each value of the columns `by`."""
+    sql = SUMS[sum].replace("{where}", where).replace("{mart}", mart).replace("{by}", by)
+    for part, text in _PARTS.items():
+        sql = sql.replace(part, text)
+    return sql
 
 
 def sheets_of(report: str) -> int | None:
