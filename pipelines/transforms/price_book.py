@@ -1,4 +1,4 @@
-"""On-demand prices of mart_price_book, by the machine and the day they are asked for."""
+"""On-demand prices of mart_price_book: all of them, and the one of a machine on a day."""
 
 from datetime import date
 
