@@ -88,12 +88,11 @@ class Estimate:
 
 
 def interval(
-    baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int]] = (), power: float = 0.5
+    baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int]] = ()
 ) -> tuple[Floats, Floats, Floats]:
     """ln of candidate ÷ baseline cost per unit and its low and high end, each (...); NaN ends where there is none.
 
-    `pairs` are positions (baseline, candidate) of registered pairs that cover every run. A `power` above one half
-    widens the interval so far that the next one of as many runs excludes what this one excludes with that chance.
+    `pairs` are positions (baseline, candidate) of registered pairs that cover every run.
     """
     with np.errstate(all="ignore"):
         if pairs:
@@ -105,8 +104,7 @@ def interval(
             variance = one + other
             freedom = variance**2 / (one**2 / own + other**2 / others)
             variance = np.where(np.minimum(one, other) > _NO_VARIANCE, variance, np.nan)
-        t = quantiles.student_t(freedom, LEVEL) + (quantiles.student_t(freedom, power) if power > 0.5 else 0.0)
-        margin = t * np.sqrt(np.where(variance > _NO_VARIANCE, variance, np.nan))
+        margin = quantiles.student_t(freedom, LEVEL) * np.sqrt(np.where(variance > _NO_VARIANCE, variance, np.nan))
         ln_b, ln_c = np.log(baseline.unit_cost), np.log(candidate.unit_cost)
         failed = _mean_failed_cost(baseline, candidate)
         low = ln_c - _unfavorable(baseline, failed) - margin
@@ -160,26 +158,30 @@ def runs_needed(baseline: Sample, candidate: Sample, deciding: float | None = No
         return None
 
     def enough(runs: int) -> bool:
-        _, low, high = _ends(baseline, candidate, runs, 0.5)
+        low, high = _ends(baseline, candidate, runs, 0.5)
         if high < 50 and (np.exp(high) - np.exp(low)) / 2 <= WANTED_HALF_WIDTH:
             return True
         if deciding is None or deciding >= 1:
             return False
-        _, low, high = _ends(baseline, candidate, runs, POWER)
+        low, high = _ends(baseline, candidate, runs, POWER)
         return bool(high < np.log1p(-deciding) or low > np.log1p(-deciding))
 
     # At the size of the larger sample all is known but what never varies.
-    if np.isnan(_ends(baseline, candidate, max(baseline.costs.size, candidate.costs.size), 0.5)[1]):
+    if np.isnan(_ends(baseline, candidate, max(baseline.costs.size, candidate.costs.size), 0.5)[0]):
         return None
     return 2 + bisect_left(range(2, MOST_RUNS), True, key=enough)
 
 
-def _ends(baseline: Sample, candidate: Sample, runs: int, power: float) -> tuple[float, float, float]:
-    """The interval if each side had so many runs like its own."""
+def _ends(baseline: Sample, candidate: Sample, runs: int, power: float) -> tuple[float, float]:
+    """The interval if each side had so many runs like its own.
+
+    A `power` above one half widens it so far that the next one of as many runs excludes what this one excludes with
+    that chance.
+    """
     with np.errstate(all="ignore"):
         parts = [(side.residuals**2).sum() * side.costs.size / (runs - 1) for side in (baseline, candidate)]
         if min(parts) <= _NO_VARIANCE:
-            return np.nan, np.nan, np.nan
+            return np.nan, np.nan
         freedom = sum(parts) ** 2 / sum(part**2 / (runs - 1) for part in parts)
         t = quantiles.student_t(freedom, LEVEL) + (quantiles.student_t(freedom, power) if power > 0.5 else 0.0)
         margin = float(t * np.sqrt(sum(parts)))
@@ -194,7 +196,7 @@ def _ends(baseline: Sample, candidate: Sample, runs: int, power: float) -> tuple
         ]
         ln_b, ln_c = (float(np.log(side.unit_cost)) for side in (baseline, candidate))
         low = ln_c - float(_unfavorable(more[0], failed)) - margin
-        return ln_c - ln_b, low, float(_unfavorable(more[1], failed)) - ln_b + margin
+        return low, float(_unfavorable(more[1], failed)) - ln_b + margin
 
 
 def portfolio(by_workload: Mapping[str, float]) -> Estimate:

@@ -1,7 +1,6 @@
 """The runs of one side of a comparison, and the unit of work both sides are compared by (facts training-runs 4).
 
-A run is what transforms/run_unit.py returns, `costs` as (whole, to target) USD or None by basis, and what run_pair.py
-adds.
+A run is what transforms/run_pair.py returns, `costs` as (whole, to target) USD or None by basis.
 Several run ids of one job are one replicate: their costs add, its success counts once.
 """
 

@@ -144,42 +144,32 @@ def weigh(rule: Rule, inputs: Inputs) -> Finding:
 _finding = partial(Finding, ARITHMETIC, ARITHMETIC)
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The comparison of a workload's two sides, on the effective basis; `npv` is the expected value of its port, None
-    where no port is declared; `more_runs` are those that would make the interval ±5 points wide."""
-
-    verdict: str
-    reason: str
-    saving: float | None = None
-    low: float | None = None
-    high: float | None = None
-    more_runs: int | None = None
-    npv: float | None = None
-
-
-def arithmetic(measured: Measured | None, inputs: Inputs) -> Finding:
+def arithmetic(pair: Mapping[str, Any] | None, npv: float | None, inputs: Inputs) -> Finding:
     """What the measured comparison decides: nothing before it can prove anything; then it overrides the scenarios.
 
-    A proven saving must pay the port back within the horizon, upkeep and falling prices included. A tie goes to what
-    is available sooner. Where the interval is too wide, or a pair may claim nothing, only more runs decide.
+    `pair` is its row of mart_silicon_comparison, `npv` the expected value of its port, where one is declared. A proven
+    saving must pay the port back within the horizon, upkeep and falling prices included. A tie goes to what is
+    available sooner. Where the interval is too wide, or a pair may claim nothing, only more runs decide.
     """
-    if measured is None:
+    if pair is None:
         return _finding(PILOT, False, "no pair of runs is compared")
-    explanation = measured.verdict
-    if measured.saving is not None:
-        explanation += f", Trainium saves {percent(measured.saving)}"
-    if measured.low is not None and measured.high is not None:
-        explanation += f" ({percent(measured.low)} to {percent(measured.high)})"
-    if measured.verdict in ("indicative", "not comparable"):
-        return _finding(PILOT, measured.verdict == "not comparable", f"{explanation}: {measured.reason}")
-    if measured.verdict == "supported":
+    verdict = explanation = pair["verdict"]
+    ratios = (pair[name] for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio"))
+    saving, low, high = (None if ratio is None else float(ratio) for ratio in ratios)
+    if saving is not None:
+        explanation += f", Trainium saves {percent(saving)}"
+    if low is not None and high is not None:
+        explanation += f" ({percent(low)} to {percent(high)})"
+    if verdict in ("indicative", "not comparable"):
+        return _finding(PILOT, verdict == "not comparable", f"{explanation}: {pair['verdict_reason']}")
+    if verdict == "supported":
         return _finding(PILOT, True, f"{explanation}: register a pilot before anything moves")
-    if measured.verdict in ("disproven", "contradicted"):
+    if verdict in ("disproven", "contradicted"):
         return _finding("gpu", True, explanation)
-    if measured.verdict == "proven":
-        return _paid_back(explanation, measured, inputs)
-    if measured.more_runs:
+    if verdict == "proven":
+        return _paid_back(explanation, npv, inputs)
+    more = pair["more_baseline_run_count"], pair["more_candidate_run_count"]
+    if None not in more and sum(more):
         return _finding(PILOT, True, f"{explanation}: wider than ±5 points, too wide to call a tie")
     leads = inputs["baseline_lead_days"], inputs["candidate_lead_days"]
     if leads[0] == leads[1] or None in leads:
@@ -199,7 +189,7 @@ def repayment(inputs: Inputs) -> Finding | None:
     return Finding(REPAYMENT, ARITHMETIC, "gpu", True, f"{words}: no saving pays it back")
 
 
-def _paid_back(explanation: str, measured: Measured, inputs: Inputs) -> Finding:
+def _paid_back(explanation: str, npv: float | None, inputs: Inputs) -> Finding:
     needed, runs, port = inputs["break_even_runs"], inputs["runs_in_horizon"], inputs["port_cost_usd"]
     if port is None or needed is None or runs is None:
         missing = ("port_cost_usd",)
@@ -207,8 +197,8 @@ def _paid_back(explanation: str, measured: Measured, inputs: Inputs) -> Finding:
     words = f"{explanation}; {needed:,.0f} runs pay the port back and {float(runs):,.1f} fit the horizon"
     if float(runs) < float(needed):
         return _finding("gpu", True, f"{words}: too few")
-    if measured.npv is not None and measured.npv < 0:
-        words += f", but with upkeep, falling prices and its chance the port is expected to lose {-measured.npv:,.2f}"
+    if npv is not None and npv < 0:
+        words += f", but with upkeep, falling prices and its chance the port is expected to lose {-npv:,.2f}"
         return _finding("gpu", True, words)
     return _finding("trainium", True, words)
 

@@ -24,7 +24,7 @@ from pipelines.models.warehouse import published_of
 from pipelines.models.warnings import check_counts, failed_checks
 from pipelines.present.charts import CHARTS
 from pipelines.present.csv_text import csv_text
-from pipelines.present.render import facts_of, templates
+from pipelines.present.render import templates
 
 Request = Mapping[str, str]
 Context = dict[str, Any]
@@ -44,8 +44,8 @@ def render(reader: Reader, name: str, request: Request, teams: Teams = None) -> 
 def page(volume: Volume, name: str, request: Request, links: Links, as_of: str = "") -> str:
     """The HTML of a page of an open publication."""
     context = KNOWN[name](volume, request)
-    facts, csv = facts_of(volume.published), partial(links.rows, name, request)
-    return _page(name, links, volume.teams, facts=facts, as_of=as_of, request=request, csv=csv, **context)
+    csv, published = partial(links.rows, name, request), volume.published
+    return _page(name, links, volume.teams, published=published, as_of=as_of, request=request, csv=csv, **context)
 
 
 def csv_rows(reader: Reader, request: Request, teams: Teams = None) -> tuple[str, str]:
@@ -69,10 +69,12 @@ def csv_rows(reader: Reader, request: Request, teams: Teams = None) -> tuple[str
 def mistake(reader: Reader, sentence: str, code: int, request: Request, teams: Teams = None) -> str:
     """The page of an error."""
     try:
-        facts = facts_of(published_of(reader.warehouse))
+        published = published_of(reader.warehouse)
     except TrainledgerError:
-        facts = None
-    return _page("mistake", Links(), teams, facts=facts, as_of="", request=request, sentence=sentence, code=code)
+        published = None
+    return _page(
+        "mistake", Links(), teams, published=published, as_of="", request=request, sentence=sentence, code=code
+    )
 
 
 def _refuse_withheld(name: str, teams: Teams) -> None:

@@ -49,9 +49,8 @@ def refresh_all(context: dg.OpExecutionContext, ledger: dg.ResourceParam[Ledger]
         except FailedChecks as failed:
             yield from check_events(load_catalog()[failed.built.table.rpartition("/")[2]], [failed.built])
             raise
-    if published:
-        known = reported_publication(context.instance)
-        yield from publication_events(ledger.builder.warehouse, published, known)
+    known = reported_publication(context.instance)
+    yield from publication_events(ledger.builder.warehouse, published, known)
 
 
 # One step: a partitioned asset cannot run without a month, and every step of the graph pays for its own events.

@@ -33,7 +33,7 @@ def report_members(engine: Engine, published: Publication, month: str | None) ->
     for kind in known_reports():
         page = report_page(engine, published, kind, month)
         members[f"{REPORTS}/{kind}.html"] = page.encode()
-        members[f"{REPORTS}/{kind}.pdf"] = paper(page, kind, published, month)
+        members[f"{REPORTS}/{kind}.pdf"] = paper(page, kind, published)
     return members
 
 
@@ -53,7 +53,7 @@ def other_reports(engine: Engine, published: Publication, pack: Pack) -> Iterato
         if unmeasured(page) != unmeasured(packed):
             yield Difference(f"{member}.html", "", *_first_other(packed, page))
         try:
-            printed = paper(packed, kind, published, month)
+            printed = paper(packed, kind, published)
         except ValueError:
             printed = b""
         if printed != pack.read(f"{member}.pdf"):

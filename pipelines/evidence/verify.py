@@ -81,7 +81,6 @@ def _refuse_tampered(pack: Pack, console: Console) -> None:
 def _refuse_misread(pack: Pack) -> None:
     """CheckError for a manifest with invalid values."""
     published = published_in(pack)
-    months = [str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]]
     about = pack.about
     lost = about.get("not_recomputed")
     is_right = {
@@ -91,7 +90,7 @@ def _refuse_misread(pack: Pack) -> None:
         # Only an earlier publication can be missing, and then for all marts that rest on one: any other list would
         # leave figures unchecked.
         "not_recomputed": lost == [] or (lost == restated_marts() and published.number > 1 and not pack.below(BEFORE)),
-        "month": about.get("month") in [None, *months],
+        "month": about.get("month") in [None, *published.billing_months],
     }
     if wrong := next((key for key, right in is_right.items() if not right), None):
         raise _misread(pack, wrong)

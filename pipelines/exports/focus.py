@@ -68,7 +68,7 @@ def export_focus(settings: Settings, month: str | None, out: Path, console: Cons
     published = published_of(warehouse)
     # The lines the publication was made from, also where a newer delivery waits to be built.
     seen = warehouse.as_published(published)
-    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
+    months = published.billing_months
     if month is not None and month not in months:
         raise UsageError(f"--month {month} is not published; give one of {', '.join(months)}, or none for all.")
     months = months if month is None else [month]

@@ -118,14 +118,6 @@ class Builder:
         ordered = sorted(steps, key=lambda step: phase[step[0]])
         return [(turns[number % 3], list(group)) for number, group in groupby(ordered, key=lambda step: phase[step[0]])]
 
-    def build(self, name: str, period: str | None = None) -> Built:
-        """Build a table; `period` for one replaced by parts, None for one replaced whole.
-
-        Raises FailedChecks when an `error` expectation fails.
-        """
-        (built,) = self.build_parts(name, [period])
-        return built
-
     def build_steps(self, steps: Iterable[tuple[str, str | None]]) -> Iterator[Built]:
         """Build tables in the order of `steps`, the parts of each together; to be read to the end."""
         for name, group in groupby(steps, key=lambda step: step[0]):

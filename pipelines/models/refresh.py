@@ -7,7 +7,7 @@ line, Dagster and the tests take their steps from here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import date, timedelta
 from typing import Any
@@ -37,22 +37,14 @@ Report = Callable[[str, str], None]
 """Called with the name of each step when it is done, and with its month or an empty text."""
 
 
-def refresh(
-    builder: Builder, planned: Plan, report: Report = lambda what, month: None, only: Collection[str] = ()
-) -> Publication | None:
-    """Bring the warehouse up to date and publish; the caller holds its lock.
-
-    Where `only` names tables, just these and their inputs are built, and nothing is published. Raises the first
-    failure of a step.
-    """
+def refresh(builder: Builder, planned: Plan, report: Report = lambda what, month: None) -> Publication:
+    """Bring the warehouse up to date and publish; the caller holds its lock. Raises the first failure of a step."""
     read_bill(builder, planned, planned.months)
     drop_undelivered(builder, planned)
     report("bill", "")
     read_records(builder, report)
-    for built in builder.build_steps(builder.steps(planned.months, only)):
+    for built in builder.build_steps(builder.steps(planned.months)):
         report(built.table, built.period or "")
-    if only:
-        return None
     published = publish(builder, planned)
     report("publication", "")
     return published

@@ -56,7 +56,7 @@ def news_of(published: Publication, marts: Engine, notify: Notify, teams: Teams 
     A reader of `teams` receives the topics about one team; `marts` then has only the rows of these teams.
     """
     about = [topic for topic in notify.about if teams is None or topic in _OF_TEAMS]
-    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})[-_MONTHS:]
+    months = published.billing_months[-_MONTHS:]
     topics = {
         "report": ("detail_billing_month", lambda: _reports(marts, months, notify.reports)),
         "check": ("", lambda: _checks(published)),

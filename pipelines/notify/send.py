@@ -122,7 +122,7 @@ class _Sender:
         for kind, month in reports:
             with open_marts(self.warehouse, published) as marts:
                 page = report_page(marts, published, kind, month)
-            files[f"trainledger-{kind}-{month}.pdf"] = paper(page, kind, published, month)
+            files[f"trainledger-{kind}-{month}.pdf"] = paper(page, kind, published)
         return files
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from pipelines.base import resources
 from pipelines.base.errors import UsageError
 from pipelines.present.charts import PALETTE
-from pipelines.present.render import ReportFacts, facts_of, sheets_of
+from pipelines.present.render import sheets_of
 from pipelines.warehouse.publication import Publication
 
 TEMPLATE = "page.typ"
@@ -20,23 +20,23 @@ FONTS = ("Libertinus Serif", "DejaVu Sans Mono")
 Form = Literal["pdf", "png"]
 
 
-def paper(page: str, kind: str, published: Publication, month: str | None) -> bytes:
+def paper(page: str, kind: str, published: Publication) -> bytes:
     """The PDF of a report's page; the same bytes for the same page and publication.
 
     Raises UsageError where typst or its fonts are missing, ValueError for a page that no report has.
     """
-    return b"".join(pdf_of_page(page, sheets_of(kind), facts_of(published, month)))
+    return b"".join(pdf_of_page(page, sheets_of(kind), published))
 
 
-def pdf_of_page(page: str, sheets: int | None, facts: ReportFacts, form: Form = "pdf") -> list[bytes]:
+def pdf_of_page(page: str, sheets: int | None, published: Publication, form: Form = "pdf") -> list[bytes]:
     """A report on paper; set smaller until it fits on `sheets`, if that is limited. Raises as `paper` does."""
     for scale in _SCALES if sheets else ():
-        if scale == _SCALES[-1] or len(_compiled(page, facts, "png", scale=scale, ppi=8)) <= (sheets or 0):
-            return _compiled(page, facts, form, scale=scale)
-    return _compiled(page, facts, form)
+        if scale == _SCALES[-1] or len(_compiled(page, published, "png", scale=scale, ppi=8)) <= (sheets or 0):
+            return _compiled(page, published, form, scale=scale)
+    return _compiled(page, published, form)
 
 
-def _compiled(page: str, facts: ReportFacts, form: Form, *, scale: float = 1.0, ppi: int = 144) -> list[bytes]:
+def _compiled(page: str, published: Publication, form: Form, *, scale: float = 1.0, ppi: int = 144) -> list[bytes]:
     try:
         import typst
     except ImportError:
@@ -52,15 +52,15 @@ def _compiled(page: str, facts: ReportFacts, form: Form, *, scale: float = 1.0, 
             str(resources.DASHBOARDS / TEMPLATE),
             format=form,
             ppi=ppi,
-            sys_inputs=inputs(page, facts, scale),
-            timestamp=int(facts.published_at.timestamp()),
+            sys_inputs=inputs(page, published, scale),
+            timestamp=int(published.published_at.timestamp()),
         )
     except typst.TypstError as error:
         raise ValueError(f"the page cannot be laid out: {error}") from error
     return made if isinstance(made, list) else [made] if isinstance(made, bytes) else []
 
 
-def inputs(page: str, facts: ReportFacts, scale: float = 1.0) -> dict[str, str]:
+def inputs(page: str, published: Publication, scale: float = 1.0) -> dict[str, str]:
     """What the layout reads."""
-    foot = f"Publication {facts.publication_number}, revision {facts.code_revision}."
+    foot = f"Publication {published.number}, revision {published.code_revision}."
     return {"page": page, "palette": json.dumps(PALETTE), "scale": str(scale), "foot": foot}

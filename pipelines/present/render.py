@@ -5,19 +5,16 @@ page around them, its macros and its style. A page is one document, in the XML s
 pdf.py lays it out on paper. This module runs the queries and passes their rows to the template; it computes no figure.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import cache
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import jinja2
 import polars as pl
 import yaml
-from jinja2.bccache import Bucket
 
 from pipelines.base import resources
 from pipelines.base.console import Console
@@ -32,7 +29,6 @@ from pipelines.present.buckets import BUCKETS, DRAWN, LABELS, UNUSED
 from pipelines.present.charts import CHARTS
 from pipelines.present.expectations import validated
 from pipelines.present.formats import formats
-from pipelines.present.sums import sum_of
 from pipelines.warehouse.publication import Publication
 from pipelines.warehouse.storage import fresh_file
 
@@ -42,83 +38,53 @@ Row = dict[str, Any]
 TEMPLATE = "report.html.j2"
 # Stands in a query for the month a monthly report is about.
 _MONTH = "{month}"
+# A chart shows no more days: they would be thinner than a line.
+_DRAWN_DAYS = 92
+SUMS: dict[str, str] = yaml.safe_load((resources.DASHBOARDS / "sums.yml").read_text(encoding="utf-8"))
+_PARTS = {
+    "{is_drawn_bucket}": f"bucket in ({', '.join(repr(bucket) for bucket in DRAWN)})",
+    "{is_drawn}": f"usage_date > (select max(usage_date) from mart_cost_ledger_daily) - interval {_DRAWN_DAYS} day",
+}
+# In place of charts, where there are none.
+_UNDRAWN: Mapping[str, Callable[..., Any]] = dict.fromkeys(CHARTS, lambda *values, **named: "")
 # What XML has no way to write, each as a space.
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF), " ")
 
 
-class _Compiled(jinja2.BytecodeCache):
-    """Templates as compiled, for all pages that one process makes; a template whose text changed is compiled again."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str, str], CodeType] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        bucket.code = self._kept.get((bucket.key, bucket.checksum))
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        if bucket.code is not None:
-            self._kept[bucket.key, bucket.checksum] = bucket.code
-
-
-_COMPILED = _Compiled()
-
-
-@dataclass(frozen=True)
-class ReportFacts:
-    """The publication that a page shows: number, time, revision, months and checks.
-
-    `published_at` has a zone or is UTC; `billing_months` are 'YYYY-MM'. Each check is a mapping with table,
-    period (None for a table kept whole), check, severity, passed, unexpected_count and sample (rows by column
-    name), and where known title, the check in words, and expectation, the type that Great Expectations validated.
-    """
-
-    publication_number: int
-    published_at: datetime
-    code_revision: str
-    billing_months: tuple[str, ...]
-    checks: Sequence[Mapping[str, Any]]
-    month: date | None = None
-    """First day of the billing month a monthly report is about."""
-
-
-def facts_of(published: Publication, month: str | None = None) -> ReportFacts:
-    """The facts of a publication, about `month` (YYYY-MM) or the newest delivered month.
+def report_month(published: Publication, month: str | None = None) -> date:
+    """The first day of the month that a monthly report is about: `month` (YYYY-MM), else the newest delivered one.
 
     UsageError for a month that is not delivered.
     """
-    months = sorted({str(delivery["billing_period"]) for delivery in published.inputs["deliveries"]})
+    months = published.billing_months
     if month is not None and month not in months:
         raise UsageError(f"--month {month} is not a delivered billing month; choose one of {', '.join(months)}.")
-    return ReportFacts(
-        publication_number=published.number,
-        published_at=published.published_at.astimezone(UTC),
-        code_revision=published.code_revision,
-        billing_months=tuple(months),
-        checks=published.checks,
-        month=date.fromisoformat(f"{month or months[-1]}-01"),
-    )
+    return date.fromisoformat(f"{month or months[-1]}-01")
 
 
-def render_report(report: str, query: Query, facts: ReportFacts, *, is_drawn: bool = True) -> str:
-    """The HTML text of `dashboards/<report>/`, the same for the same marts and facts; without charts unless `is_drawn`.
+def render_report(
+    report: str, query: Query, published: Publication, month: str | None = None, *, is_drawn: bool = True
+) -> str:
+    """The HTML text of `dashboards/<report>/`, the same for the same marts and publication; without charts unless
+    `is_drawn`. A monthly report is about `month` (YYYY-MM), else the newest delivered one.
 
     `query` runs a SELECT over the marts by their bare names; a part of the page whose mart is missing
-    shows that. Raises UsageError for an unknown report or a query over several marts, EngineError when a query
+    shows that. Raises UsageError for an unknown report or month or a query over several marts, EngineError when a query
     fails on a mart that exists.
     """
-    plan = _plan(report)
-    queries = {name: sql.replace(_MONTH, f"date '{facts.month}'") for name, sql in queries_of(plan["queries"]).items()}
+    about, plan = report_month(published, month), _plan(report)
+    queries = {name: sql.replace(_MONTH, f"date '{about}'") for name, sql in queries_of(plan["queries"]).items()}
     rows, missing = answers(_plan_file(report), queries, query)
-    undrawn = {} if is_drawn else dict.fromkeys(CHARTS, lambda *values, **named: "")
-    template = templates(report, **undrawn).get_template(TEMPLATE)
+    template = templates(**{} if is_drawn else _UNDRAWN).get_template(f"{report}/{TEMPLATE}")
     page = template.render(
         title=plan["title"],
-        facts=facts,
+        published=published,
+        about_month=about,
         missing=missing,
         currencies=list(dict.fromkeys(row["currency"] for row in rows.get("totals", []))),
-        warnings=failed_checks(facts.checks, "warn"),
-        errors=failed_checks(facts.checks, "error"),
-        error_check_count=check_counts(facts.checks, "error")[1],
+        warnings=failed_checks(published.checks, "warn"),
+        errors=failed_checks(published.checks, "error"),
+        error_check_count=check_counts(published.checks, "error")[1],
         validated_by_suite=validated,
         **rows,
     )
@@ -135,6 +101,14 @@ def queries_of(written: Mapping[str, Any]) -> dict[str, str]:
         named |= yaml.safe_load((resources.DASHBOARDS / file).read_text())
     named |= {name: query for name, query in written.items() if name != "include"}
     return {name: query if isinstance(query, str) else sum_of(**query) for name, query in named.items()}
+
+
+def sum_of(sum: str, where: str = "true", mart: str = "", by: str = "") -> str:
+    """The SELECT of a sum of sums.yml, over the rows that `where` holds for, of each value of the columns `by`."""
+    sql = SUMS[sum].replace("{where}", where).replace("{mart}", mart).replace("{by}", by)
+    for part, text in _PARTS.items():
+        sql = sql.replace(part, text)
+    return sql
 
 
 def sheets_of(report: str) -> int | None:
@@ -154,18 +128,17 @@ def _plan_file(report: str) -> Path:
 
 
 @cache
-def templates(report: str, **functions: Callable[..., Any]) -> jinja2.Environment:
-    """The templates of a report, which may call `functions`; their values are text, never markup.
+def templates(folder: str = "", **functions: Callable[..., Any]) -> jinja2.Environment:
+    """The templates of all reports, or of a folder, which may call `functions`; their values are text, never markup.
 
     Kept for a process, which compiles each template once.
     """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([resources.DASHBOARDS / report, resources.DASHBOARDS]),
+        loader=jinja2.FileSystemLoader([resources.DASHBOARDS / folder, resources.DASHBOARDS]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        bytecode_cache=_COMPILED,
     )
     environment.filters.update(formats())
     environment.globals |= {
@@ -214,7 +187,7 @@ def report_page(
     UsageError for an unknown kind or month, and where marts of another revision do not fill the report.
     """
     try:
-        return render_report(kind, engine.query, facts_of(published, month), is_drawn=is_drawn)
+        return render_report(kind, engine.query, published, month, is_drawn=is_drawn)
     except EngineError as error:
         if published.code_revision == code_revision():
             raise

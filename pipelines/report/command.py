@@ -99,4 +99,4 @@ def write_report(
     if pdf:
         from pipelines.present.pdf import paper
 
-        put(paper(page, kind, published, month), pdf, published, console, "--pdf")
+        put(paper(page, kind, published), pdf, published, console, "--pdf")

@@ -12,3 +12,8 @@ Row = dict[str, Any]
 Rows = list[Row]
 Frames = Mapping[str, "pl.DataFrame"]
 """The inputs of a transform by name."""
+
+
+def number(value: Any) -> float | None:
+    """A value as a number; None for null."""
+    return None if value is None else float(value)

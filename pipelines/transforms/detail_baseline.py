@@ -13,7 +13,8 @@ from pipelines.analysis.estimate import unit_cost
 from pipelines.analysis.matched import Run, one_side
 from pipelines.base.errors import UsageError
 from pipelines.transforms import Row, Rows, run_pair
-from pipelines.transforms.run_pair import price_on, prices_of, runs_of
+from pipelines.transforms.price_book import price_on, prices_of
+from pipelines.transforms.run_pair import runs_of
 
 INPUTS = (*run_pair.INPUTS, "declared_baseline", "declared_baseline_run", "published_baseline", "mart_price_book")
 QUERIES = run_pair.QUERIES

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.analysis import checkpoint_interval as rules
 from pipelines.transforms import Row, Rows
-from pipelines.transforms.attempt_phase import durable_checkpoints, ms
+from pipelines.transforms.attempt_phase import durable_checkpoints, timed_phases, working_time
 
 INPUTS = ("fct_run", "stg_tracker__attempt", "stg_tracker__resource", "stg_tracker__phase", "stg_tracker__checkpoint")
 # These ends are known beforehand; every other one interrupts.
@@ -48,37 +48,26 @@ def build(**table: pl.DataFrame) -> Rows:
 
 def _attempts(attempt: pl.DataFrame, phase: pl.DataFrame, saved: pl.DataFrame) -> pl.DataFrame:
     """Each attempt's times, whether something interrupted it, and whether it saved upon notice."""
-    trains = phase.filter(phase="train").group_by(_OF_ATTEMPT).agg(ms("started_at", "trains_ms").min())
-    last_save = saved.group_by(_OF_ATTEMPT).agg(last_save_ms=pl.col("durable_ms").max())
-    reason, followed = pl.col("end_reason"), pl.col("attempt_no") < pl.col("attempt_no").max().over("run_id")
-    return (
-        attempt.with_columns(
-            ms("started_at", "started_ms"),
-            ms("ended_at", "ended_ms"),
-            # An unexplained end interrupted the run if the run went on.
-            interrupted=~reason.is_in(FORESEEN_ENDS) & ((reason != "unknown") | followed),
-        )
-        .join(trains, on=_OF_ATTEMPT, how="left")
-        .join(last_save, on=_OF_ATTEMPT, how="left")
-        .with_columns(
-            noticed=pl.col("interrupted") & (pl.col("last_save_ms") >= pl.col("ended_ms") - NOTICE_MS).fill_null(False)
-        )
-    )
+    reason, was_saved = pl.col("end_reason"), pl.col("saved_ms") >= pl.col("ended_ms") - NOTICE_MS
+    # An unexplained end interrupted the run if the run went on.
+    interrupted = ~reason.is_in(FORESEEN_ENDS) & ((reason != "unknown") | ~pl.col("is_last"))
+    timed = working_time(attempt, timed_phases(phase), saved)
+    return timed.with_columns(interrupted=interrupted, noticed=interrupted & was_saved.fill_null(False))
 
 
 def _history(attempt: pl.DataFrame) -> pl.DataFrame:
-    trains = pl.coalesce("trains_ms", "started_ms").clip(pl.col("started_ms"), pl.col("ended_ms"))
+    trains = pl.coalesce("train_ms", "started_ms").clip(pl.col("started_ms"), pl.col("ended_ms"))
     return attempt.group_by(_OF_RUN).agg(
         interruption_count=pl.col("interrupted").sum().cast(pl.Int64),
         noticed_count=pl.col("noticed").sum().cast(pl.Int64),
         attempt_seconds=(pl.col("ended_ms") - pl.col("started_ms")).sum() / 1000,
         training_seconds=(pl.col("ended_ms") - trains).sum() / 1000,
-        restart_seconds=(pl.col("trains_ms") - pl.col("started_ms")).median() / 1000,
+        restart_seconds=(pl.col("train_ms") - pl.col("started_ms")).median() / 1000,
     )
 
 
 def _saves(attempt: pl.DataFrame, saved: pl.DataFrame) -> pl.DataFrame:
-    begun = attempt.select(*_OF_ATTEMPT, begun_ms=pl.coalesce("trains_ms", "started_ms"))
+    begun = attempt.select(*_OF_ATTEMPT, begun_ms=pl.coalesce("train_ms", "started_ms"))
     gap = pl.col("durable_ms") - pl.coalesce(pl.col("durable_ms").shift(1).over(_OF_ATTEMPT), "begun_ms")
     return (
         saved.join(begun, on=_OF_ATTEMPT, how="left")

@@ -6,7 +6,7 @@ own, without an issued amount.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from decimal import Decimal
 
@@ -39,10 +39,7 @@ QUERIES = {
         group by all
     """,
 }
-_USE = {
-    "pool_name": pl.String, "billing_currency": pl.String, "is_declared": pl.Boolean, "billing_month": pl.Date,
-    "is_open_month": pl.Boolean, "used_usd": pl.Decimal(38, 10),
-}  # fmt: skip
+_USE = ("pool_name", "billing_currency", "is_declared", "billing_month", "is_open_month", "used_usd")
 _SPEND = ["term_name", "billing_month", "eligible_cost_usd"]
 _UNDECLARED = {"issued_usd": None, "issued_date": None, "expiry_date": None}
 
@@ -52,8 +49,8 @@ def build(**table: pl.DataFrame) -> Rows:
     return pool_months(table["declared_credit_pool"], _uses(table), table["fct_term_spend_monthly"])
 
 
-def _uses(table: Frames) -> pl.DataFrame:
-    """The credits used by pool and month with a bill in its currency; a declared pool without any use has rows too."""
+def _uses(table: Frames) -> Iterator[Rows]:
+    """The credits used in each month with a bill in its currency, of each pool; a declared one may have no use."""
     pools = table["declared_credit_pool"].sort("pool_no").to_dicts()
     # A pool without payers is every payer's.
     payers_of: dict[str, set[str | None]] = defaultdict(set)
@@ -73,25 +70,20 @@ def _uses(table: Frames) -> pl.DataFrame:
         name = declared_name or description or "credits without a description"
         by_month = used.setdefault((name, currency, declared_name is not None), {})
         by_month[month] = by_month.get(month, Decimal(0)) + usd
-    return pl.DataFrame(
-        [
-            (*pool, month, is_open, by_month.get(month, Decimal(0)))
-            for pool, by_month in sorted(used.items())
+    for pool, by_month in sorted(used.items()):
+        yield [
+            dict(zip(_USE, (*pool, month, is_open, by_month.get(month, Decimal(0))), strict=True))
             for month, currency, is_open in table["fct_bill_total_monthly"].iter_rows()
             if currency == pool[1]
-        ],
-        schema=_USE,
-        orient="row",
-    )
+        ]
 
 
-def pool_months(declared: pl.DataFrame, uses: pl.DataFrame, spend: pl.DataFrame) -> Rows:
+def pool_months(declared: pl.DataFrame, uses: Iterable[Rows], spend: pl.DataFrame) -> Rows:
     """The rows of this table, from the uses of each pool by month and the spend that counts toward each pool."""
     declarations = {pool["pool_name"]: pool for pool in declared.to_dicts()}
     eligible = {(name, month): usd for name, month, usd in spend.filter(term_kind="credits")[_SPEND].iter_rows()}
     rows: Rows = []
-    for _, of_pool in uses.group_by(["pool_name", "billing_currency", "is_declared"], maintain_order=True):
-        months = of_pool.to_dicts()
+    for months in filter(None, uses):
         pool = declarations[months[0]["pool_name"]] if months[0]["is_declared"] else _UNDECLARED
         rows += _rows(pool, months, eligible)
     return rows

@@ -6,7 +6,6 @@ or inferred, hours to come included; else the used and unused hours on the bill 
 
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 import polars as pl
 
@@ -33,15 +32,8 @@ QUERIES = {
 }
 _HOUR = ("block_id", "hour_started_at")
 _COLUMNS = (*_HOUR, "resource_id", "is_unused", "use_ms", "held_ms")
-
-
-class Window(NamedTuple):
-    """When a block of so many instances runs, in UTC milliseconds, half-open; no count is as many as are billed."""
-
-    block_id: str
-    started_ms: int
-    ended_ms: int
-    instance_count: int | None
+# When a block of so many instances runs, in UTC milliseconds, half-open; no count is as many as are billed.
+_WINDOW = {"block_id": pl.String, "started_ms": pl.Int64, "ended_ms": pl.Int64, "instance_count": pl.Int64}
 
 
 def build(**table: pl.DataFrame) -> pl.DataFrame:
@@ -49,13 +41,26 @@ def build(**table: pl.DataFrame) -> pl.DataFrame:
     fee = table["fct_capacity_block_fee"]
     billed = _billed(table["fct_charge"], fee, table["stg_tracker__stay_monthly"])
     blocks = table["stg_aws__capacity_reservation"].filter(pl.col("reservation_kind") != "odcr")
-    declared = [
-        Window(row["reservation_id"], ms_of(row["started_at"]), ms_of(row["ended_at"]), row["instance_count"])
-        for row in blocks.drop_nulls(["started_at", "ended_at"]).iter_rows(named=True)
-    ]
+    declared = blocks.drop_nulls(["started_at", "ended_at"]).select(
+        block_id="reservation_id",
+        started_ms=pl.col("started_at").dt.epoch("ms"),
+        ended_ms=pl.col("ended_at").dt.epoch("ms"),
+        instance_count=pl.col("instance_count").cast(pl.Int64),
+    )
     hours = billed.group_by(_HOUR).agg(pl.col("use_ms").sum(), pl.col("is_unused").any().alias("has_unused"))
-    inferred = inferred_windows(hours, fee, table["ref_list_price"], {window.block_id for window in declared})
-    return _cut(_used(billed, [*declared, *inferred])).join(_frame(inferred), on="block_id", how="left")
+    inferred = inferred_windows(hours, fee, table["ref_list_price"], {*declared["block_id"]})
+    shown = inferred.select(
+        "block_id",
+        window_started_at=_moment("started_ms"),
+        window_ended_at=_moment("ended_ms"),
+        window_instance_count="instance_count",
+    )
+    return _cut(_used(billed, pl.concat([declared, inferred]))).join(shown, on="block_id", how="left")
+
+
+def _moment(ms: str) -> pl.Expr:
+    """Milliseconds since 1970 as a time in UTC."""
+    return pl.from_epoch(ms, "ms").cast(pl.Datetime("us"))
 
 
 def _billed(charge: pl.DataFrame, fee: pl.DataFrame, recorded: pl.DataFrame) -> pl.DataFrame:
@@ -79,26 +84,23 @@ def _billed(charge: pl.DataFrame, fee: pl.DataFrame, recorded: pl.DataFrame) -> 
     )
 
 
-def _used(billed: pl.DataFrame, windows: list[Window]) -> pl.DataFrame:
+def _used(billed: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     """What used each hour and what stayed unused of it, with the instance-milliseconds the block held then."""
     hourly = billed.group_by(_HOUR).agg(
         pl.col("use_ms").sum().alias("billed_ms"), pl.col("use_ms").filter(~pl.col("is_unused")).sum().alias("used_ms")
     )
     # Instances of a reservation without a count: as many as the bill shows at once.
-    most = dict(hourly.group_by("block_id").agg(pl.col("billed_ms").max()).iter_rows())
-    held: dict[tuple[str, int], int] = {}
-    for window in windows:
-        count = window.instance_count or -(-most.get(window.block_id, HOUR_MS) // HOUR_MS)
-        for hour_ms in range(window.started_ms // HOUR_MS * HOUR_MS, window.ended_ms, HOUR_MS):
-            key = window.block_id, hour_ms
-            part = min(window.ended_ms, hour_ms + HOUR_MS) - max(window.started_ms, hour_ms)
-            held[key] = held.get(key, 0) + part * count
-    held_hour = pl.DataFrame(
-        [(*key, held_ms) for key, held_ms in held.items()],
-        schema={"block_id": pl.String, "hour_ms": pl.Int64, "held_ms": pl.Int64},
-        orient="row",
-    ).select("block_id", pl.from_epoch("hour_ms", "ms").cast(pl.Datetime("us")).alias("hour_started_at"), "held_ms")
-    has_window = pl.col("block_id").is_in([window.block_id for window in windows])
+    at_once = hourly.group_by("block_id").agg(at_once=-(-pl.col("billed_ms").max() // HOUR_MS))
+    part_ms = pl.min_horizontal("ended_ms", pl.col("hour_ms") + HOUR_MS) - pl.max_horizontal("started_ms", "hour_ms")
+    held_hour = (
+        windows.join(at_once, on="block_id", how="left")
+        .with_columns(hour_ms=pl.int_ranges(pl.col("started_ms") // HOUR_MS * HOUR_MS, "ended_ms", HOUR_MS))
+        .explode("hour_ms")
+        .drop_nulls("hour_ms")
+        .group_by("block_id", hour_started_at=_moment("hour_ms"))
+        .agg(held_ms=(part_ms * pl.coalesce("instance_count", "at_once", 1)).sum())
+    )
+    has_window = pl.col("block_id").is_in(windows["block_id"].implode())
     known = (
         billed.filter(has_window, ~pl.col("is_unused"))
         .join(held_hour, on=_HOUR, how="left")
@@ -144,16 +146,6 @@ def _cut(used: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _frame(inferred: list[Window]) -> pl.DataFrame:
-    schema = {
-        "block_id": pl.String, "window_started_at": pl.Int64, "window_ended_at": pl.Int64,
-        "window_instance_count": pl.Int64,
-    }  # fmt: skip
-    return pl.DataFrame(inferred, schema=schema, orient="row").with_columns(
-        pl.from_epoch(name, "ms").cast(pl.Datetime("us")) for name in ("window_started_at", "window_ended_at")
-    )
-
-
 HOUR_MS = 3_600_000
 _DAY_MS, _HALF_PAST_ELEVEN_MS = 24 * HOUR_MS, 41_400_000
 _MOST_DAYS = 183
@@ -170,7 +162,7 @@ def ms_of(moment: datetime) -> int:
 
 def inferred_windows(
     hours: pl.DataFrame, fee: pl.DataFrame, prices: pl.DataFrame, declared: Collection[str]
-) -> list[Window]:
+) -> pl.DataFrame:
     """One window per block on the bill that is not `declared` and that a single window fits.
 
     Blocks end at 11:30 UTC, whole days after the first 11:30 that follows their start, and cost the block price of the
@@ -180,7 +172,7 @@ def inferred_windows(
     `hours` are the billed hours of blocks (block_id, hour_started_at, use_ms, has_unused), `fee` the lines of
     fct_capacity_block_fee, `prices` ref_list_price. A fee that is partly refunded, or not in USD, fits none.
     """
-    found = []
+    found: list[tuple[str, int, int, int]] = []
     for (block_id,), lines in fee.filter(billing_currency="USD").group_by("block_id", maintain_order=True):
         billed = hours.filter(block_id=block_id).sort("hour_started_at")
         if block_id in declared or billed.is_empty() or "Refund" in lines["charge_category"]:
@@ -192,14 +184,14 @@ def inferred_windows(
             continue
         usd = float(lines["billed_cost_usd"].sum())
         fitting = [
-            Window(str(block_id), started_ms, ended_ms, count)
+            (str(block_id), started_ms, ended_ms, count)
             for started_ms, count in _starts(billed)
             for ended_ms in _ends(started_ms)
             if ended_ms > ms_of(billed["hour_started_at"][-1])
             and abs(usd - price * count * (ended_ms - started_ms) / HOUR_MS) <= usd * _TOLERANCE
         ]
         found += fitting if len(fitting) == 1 else []
-    return found
+    return pl.DataFrame(found, schema=_WINDOW, orient="row")
 
 
 def _price(prices: pl.DataFrame, instance_type: str, region_id: str, bought_at: datetime) -> float | None:

@@ -15,7 +15,8 @@ import polars as pl
 from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.decomposition import Part, decompose
 from pipelines.transforms import Row, Rows
-from pipelines.transforms.run_pair import PAIR_KEY, Prices, prices_of
+from pipelines.transforms.price_book import Prices, prices_of
+from pipelines.transforms.run_pair import PAIR_KEY
 
 INPUTS = ("mart_silicon_comparison", "detail_compared_run", "detail_run_unit_cost", "mart_price_book")
 OPERATIONS = "operations"

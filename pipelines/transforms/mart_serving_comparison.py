@@ -9,7 +9,7 @@ from pipelines.analysis import crossover
 from pipelines.analysis.crossover import KINDS, MONTH_DAYS, MONTH_HOURS, UNDECIDED, Capacity, blended_price
 from pipelines.analysis.estimate import Estimate
 from pipelines.transforms import Row, Rows, serving_side
-from pipelines.transforms.run_pair import prices_of
+from pipelines.transforms.price_book import prices_of
 from pipelines.transforms.serving_candidate import Candidate, candidate_of, is_itself, served_options
 from pipelines.transforms.serving_side import BASES, Side, sides_of
 

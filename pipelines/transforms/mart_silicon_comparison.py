@@ -14,7 +14,8 @@ from pipelines.analysis.comparison import SIDES, Context, compare
 from pipelines.analysis.matched import FAILED, Run
 from pipelines.analysis.registration import registrations_by_workload
 from pipelines.transforms import Row, Rows, run_pair
-from pipelines.transforms.run_pair import FIELDS, pairs_of, price_on, prices_of, runs_of
+from pipelines.transforms.price_book import price_on, prices_of
+from pipelines.transforms.run_pair import FIELDS, pairs_of, runs_of
 
 INPUTS = (
     *run_pair.INPUTS, "detail_run_efficiency", "fct_ledger", "stg_proof__registration",

@@ -10,9 +10,8 @@ from pipelines.analysis.matched import Run, Side, one_side
 from pipelines.analysis.pilot import cost_of_a_run, deciding_saving, runs_to_do
 from pipelines.analysis.recommendation import PILOT
 from pipelines.analysis.sensitivity import spent
-from pipelines.transforms import Row
+from pipelines.transforms import Row, number
 from pipelines.transforms.port_case import BASIS, CURRENCY
-from pipelines.transforms.run_pair import number
 from pipelines.transforms.workload_case import FAMILIES, WorkloadCase
 
 

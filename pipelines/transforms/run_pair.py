@@ -1,16 +1,16 @@
 """The runs of a baseline and a candidate machine that share a workload and a currency, with what makes them alike."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from decimal import Decimal
 from itertools import groupby, product
 from typing import Any
 
 import polars as pl
 
+from pipelines.analysis.comparison import BASES
 from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run
-from pipelines.transforms import Frames, Row, Rows, run_unit
-from pipelines.transforms.run_unit import run_units
+from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, weaknesses
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
@@ -19,23 +19,36 @@ PAIR_KEY = (
     "workload_id", "baseline_family", "baseline_instance_type", "candidate_family", "candidate_instance_type",
     "billing_currency",
 )  # fmt: skip
-Prices = dict[tuple[str, str, str], list[tuple[date, float]]]
 # What makes runs alike, whatever workload they declare (design 5).
 FIELDS = ("model", "dataset", "seq_len", "global_batch_samples", "precision", "target")
-# What a run is described by, a stay and an evaluation.
+# What a run takes over from its description, what is judged by it, what it takes over from its cost; and of a stay and
+# an evaluation.
 _DESCRIBED = (
+    *("workload_id", "instance_type", "purpose", "started_at", "ended_at", "accelerator_count"),
     *("model", "dataset", "seq_len", "global_batch_samples", "precision"),
-    *("target_metric", "target_direction", "target_value", "epoch_unit", "tokens_unit"),
-    *("epoch_tokens_seen_count", "epoch_completed_count", "dataset_tokens"),
 )
+_JUDGED = (
+    *("run_id", "status", "compile_run_id", "tokens_seen_count", "tokens_unit", "dataset_tokens", "epoch_unit"),
+    *("epoch_completed_count", "epoch_tokens_seen_count", "target_metric", "target_direction", "target_value"),
+)
+_BILLED = (
+    "run_id", "billing_currency", "accelerator_family", "region_id", "accelerator_hours", "imds_cost_usd",
+    "api_cost_usd", "nodemap_cost_usd", "tag_cost_usd", "type_match_cost_usd", "first_billing_month",
+    "last_billing_month", "open_billing_month", "newest_usage_date",
+)  # fmt: skip
 _STAY = ("run_id", "resource_id", "joined_at", "left_at", "accelerators_used", "accelerator_count")
 _VALUE = ("step", "metric", "split", "value")
 INPUTS = (
-    *run_unit.INPUTS, "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource", "stg_tracker__evaluation",
-    "fct_ledger_piece", "fct_resource_share_hourly",
+    "fct_run_cost", "fct_interval_cost", "dim_run", "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource",
+    "stg_tracker__evaluation", "fct_ledger_piece", "fct_resource_share_hourly",
 )  # fmt: skip
-# Hours in which a machine of a run stood idle, those that other runs claim too, and the values of evaluations.
-QUERIES = run_unit.QUERIES | {
+# The first evaluation that met the target, hours in which a machine of a run stood idle, those that other runs claim
+# too, and the values of evaluations.
+QUERIES = {
+    "fct_interval_cost": """
+        select run_id, duration_ms, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
+        from fct_interval_cost
+        where interval_kind = 'target' and interval_key = '1'""",
     "fct_resource_share_hourly": """
         select run_id, min(resource_id) as resource_id, count(distinct hour_started_at) as hour_count
         from fct_resource_share_hourly
@@ -75,8 +88,8 @@ def runs_of(table: Frames) -> list[Run]:
 
     `table` has the frames of INPUTS by name.
     """
-    found = run_units(table["fct_run_cost"], table["fct_interval_cost"], table["dim_run"])
-    described = {row["run_id"]: row for row in table["dim_run"].select("run_id", *_DESCRIBED).iter_rows(named=True)}
+    described = {row["run_id"]: row for row in table["dim_run"].select(*_DESCRIBED, *_JUDGED).iter_rows(named=True)}
+    found = _billed_runs(described, table["fct_run_cost"], table["fct_interval_cost"])
     bases = dict(table["stg_tracker__run"].select("run_id", "base_checkpoint_id").iter_rows())
     resource = table["stg_tracker__resource"].filter(~pl.col("is_any_machine")).select(_STAY)
     stay_rows = [*resource.iter_rows(named=True)]
@@ -88,7 +101,6 @@ def runs_of(table: Frames) -> list[Run]:
     overbooked = _by(table["fct_resource_share_hourly"].iter_rows(named=True), "run_id")
     for run_id, run in found.items():
         about = described[run_id]
-        run |= {name: about[name] for name in FIELDS if name != "target"}
         run["target"] = _target(about)
         run["target_words"] = target_words(run["target"])
         run["machines"] = sorted({stay["resource_id"] for stay in stays.get(run_id, [])})
@@ -102,6 +114,60 @@ def runs_of(table: Frames) -> list[Run]:
         run["warnings"] = [*run["overbooked"], *weaknesses(run, stays.get(run_id, []), on_machine, idle)]
     _add_jobs(found, table["dim_run_ancestor"])
     return list(found.values())
+
+
+def _billed_runs(
+    described: Mapping[str, Row], fct_run_cost: pl.DataFrame, fct_interval_cost: pl.DataFrame
+) -> dict[str, Row]:
+    """Every billed run on one kind of GPU or Trainium machine by its id, with `costs`: (whole, to target) by basis.
+
+    A run bears its equal part of what was compiled for it (mart_run_cost has both views). What was compiled for no run,
+    or by a run that also trained, is a run of its own that succeeded at nothing. The cost `hours` is of instance-hours.
+    """
+    targets = {row["run_id"]: row for row in fct_interval_cost.iter_rows(named=True)}
+    linked = {row["compile_run_id"] for row in described.values() if row["purpose"] != "compile_only"}
+    billed = fct_run_cost.filter("is_billed", pl.col("accelerator_family").is_in(["gpu", "trainium"]))
+    return {
+        cost["run_id"]: _billed_run(cost, described[cost["run_id"]], targets.get(cost["run_id"]))
+        for cost in billed.iter_rows(named=True)
+        if _is_compared(described[cost["run_id"]], linked)
+    }
+
+
+def _is_compared(run: Mapping[str, Any], linked: set[str]) -> bool:
+    if run["instance_type"] == "mixed":
+        return False
+    has_trained = (run["tokens_seen_count"] or 0) > 0 or run["epoch_completed_count"] > 0
+    return run["purpose"] != "compile_only" or run["run_id"] not in linked or has_trained
+
+
+def _billed_run(cost: Mapping[str, Any], run: Mapping[str, Any], target: Mapping[str, Any] | None) -> Row:
+    is_compiler = run["purpose"] == "compile_only"
+    reached: Mapping[str, Any] = {} if target is None or is_compiler else target
+    hours, count = (cost["accelerator_hours"], reached.get("accelerator_hours")), run["accelerator_count"]
+    tokens, epochs = run["tokens_seen_count"] or 0, run["epoch_completed_count"]
+    return {
+        **{name: cost[name] for name in _BILLED},
+        **{name: run[name] for name in _DESCRIBED},
+        "status": "failed" if is_compiler and run["status"] == "completed" else run["status"],
+        "target_accelerator_hours": hours[1],
+        "target_duration_ms": reached.get("duration_ms"),
+        "attached_list_cost_usd": _sum(cost["attached_list_cost_usd"], cost["list_compile_part_usd"]),
+        "epoch_completed_count": epochs if run["epoch_unit"] == "dataset_pass" and epochs > 0 else None,
+        "tokens_seen_count": tokens if tokens > 0 else None,
+        "million_token_count": float(tokens) / 1e6 if tokens > 0 else None,
+        "costs": {
+            basis: tuple(
+                _sum(of_run.get(f"{basis}_cost_usd"), cost[f"{basis}_compile_part_usd"]) for of_run in (cost, reached)
+            )
+            for basis in BASES
+        }
+        | {"hours": tuple(float(part) / count if part and count else None for part in hours)},
+    }
+
+
+def _sum(cost: Decimal | None, compiled: Decimal | None) -> Decimal | None:
+    return None if cost is None or compiled is None else cost + compiled
 
 
 def _by(rows: Iterable[Row], column: str) -> dict[str, Rows]:
@@ -181,24 +247,3 @@ def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:
             seen.add(origin["run_id"])
             origin = found[origin["resumed_run_id"]]
         run["origin_checkpoint_id"] = origin["base_checkpoint_id"]
-
-
-def number(value: Any) -> float | None:
-    """A value as a number; None for null."""
-    return None if value is None else float(value)
-
-
-def prices_of(mart_price_book: pl.DataFrame) -> Prices:
-    """On-demand prices of an instance-hour by instance type, region and currency, oldest first."""
-    found: Prices = {}
-    listed = mart_price_book.filter(offer="on_demand")
-    for row in listed.sort("from_date", "price_evidence", descending=[False, True]).iter_rows(named=True):
-        key = row["instance_type"], row["region_id"], row["billing_currency"]
-        found.setdefault(key, []).append((row["from_date"], float(row["price_per_hour_usd"])))
-    return found
-
-
-def price_on(prices: Prices, run: Run, day: date) -> float | None:
-    """The on-demand price of the run's machine in its region on a day; None where the book begins later."""
-    held = prices.get((run["instance_type"], run["region_id"], run["billing_currency"]), [])
-    return next((usd for from_date, usd in reversed(held) if from_date <= day), None)

@@ -6,9 +6,9 @@ from typing import Any
 
 from pipelines.analysis.crossover import KINDS, Capacity
 from pipelines.analysis.verdict import percent
-from pipelines.transforms import Row
+from pipelines.transforms import Row, number
 from pipelines.transforms.port_case import CURRENCY
-from pipelines.transforms.run_pair import Prices, number, price_on
+from pipelines.transforms.price_book import Prices, price_on
 from pipelines.transforms.serving_side import BASES, BEDROCK, Side
 
 # Points of output tokens by which the mix of a throughput may differ from the traffic (facts serving 5).

@@ -12,8 +12,8 @@ import polars as pl
 from pipelines.analysis import recommendation
 from pipelines.analysis.break_even import runs_to_break_even
 from pipelines.analysis.comparison import SIDES
-from pipelines.transforms import Frames, Row, port_case
-from pipelines.transforms.run_pair import FAMILY_PAIRS, number
+from pipelines.transforms import Frames, Row, number, port_case
+from pipelines.transforms.run_pair import FAMILY_PAIRS
 
 INPUTS = (
     *port_case.INPUTS,
@@ -59,28 +59,14 @@ class WorkloadCase:
     monthly_cost: float
     rules: list[recommendation.Rule]
 
-    @property
-    def measured(self) -> recommendation.Measured | None:
-        """Its comparison as the rules need it."""
-        if self.pair is None:
-            return None
-        pair, case = self.pair, self.port and self.port.case
-        more = [pair[f"more_{side}_run_count"] for side in SIDES]
-        return recommendation.Measured(
-            pair["verdict"],
-            pair["verdict_reason"],
-            *(number(pair[name]) for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")),
-            more_runs=None if None in more else sum(more),
-            npv=case.expected if case else None,
-        )
-
     @cached_property
     def findings(self) -> list[recommendation.Finding]:
         """Every rule applied to it, in the order in which they decide."""
         stops = [recommendation.weigh(rule, self.inputs) for rule in self.rules if rule.kind == "hard_stop"]
         scenarios = [recommendation.weigh(rule, self.inputs) for rule in self.rules if rule.kind == "scenario"]
         unpaid = recommendation.repayment(self.inputs)
-        measured = recommendation.arithmetic(self.measured, self.inputs)
+        case = self.port and self.port.case
+        measured = recommendation.arithmetic(self.pair, case.expected if case else None, self.inputs)
         return [*stops, *([unpaid] if unpaid else []), measured, *scenarios]
 
     @property

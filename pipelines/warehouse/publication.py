@@ -45,6 +45,11 @@ class Publication:
         """The version of trainledger that made it."""
         return _version(self.code_revision)
 
+    @property
+    def billing_months(self) -> list[str]:
+        """The delivered months (YYYY-MM), in order."""
+        return sorted({str(delivery["billing_period"]) for delivery in self.inputs["deliveries"]})
+
 
 class Publications:
     """The publications of one warehouse, oldest first. Their number is what switches readers over."""

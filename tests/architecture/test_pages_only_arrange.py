@@ -13,7 +13,7 @@ from pipelines.base import resources
 from pipelines.base.sql import tables_in
 from pipelines.models.catalog import load_catalog
 from pipelines.models.expressions import load_expressions
-from pipelines.present.sums import SUMS
+from pipelines.present.render import SUMS
 
 QUERIES = sorted([*resources.DASHBOARDS.glob("*/report.yml"), *(resources.DASHBOARDS / "app").glob("*.yml")])
 SHARED = [path for path in resources.DASHBOARDS.glob("*.yml") if path.stem not in ("charts", "sums")]

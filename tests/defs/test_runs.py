@@ -189,7 +189,8 @@ def test_a_run_of_a_month_builds_it_and_the_main_job_publishes_it(
     assert published(company).number == 1
     builder = steps.Ledger(settings).builder
     with builder.lake.lock():
-        assert builder.build("fct_ledger_piece", AUGUST).was_current
+        (built,) = builder.build_parts("fct_ledger_piece", [AUGUST])
+    assert built.was_current
     assert refresh(company, instance).success
     assert published(company).number == 2
 
@@ -213,7 +214,8 @@ def test_the_job_of_a_source_makes_what_its_delivery_is_read_for(
     assert job.execute_in_process(instance=instance, partition_key=keys[0], run_config=QUIET).success
     builder = steps.Ledger(settings).builder
     with builder.lake.lock():
-        assert builder.build("fct_charge", f"{AUGUST}/payer").was_current
+        (built,) = builder.build_parts("fct_charge", [f"{AUGUST}/payer"])
+    assert built.was_current
     assert published(company).number == 1
     absent = job.execute_in_process(instance=instance, partition_key=keys[1], run_config=QUIET, raise_on_error=False)
     (failed,) = absent.get_step_failure_events()

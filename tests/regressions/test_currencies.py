@@ -27,8 +27,7 @@ from pipelines.models.contract import load_contract
 from pipelines.models.expressions import expand_calls
 from pipelines.models.written import added
 from pipelines.present.charts import ledger_chart
-from pipelines.present.render import queries_of
-from pipelines.present.sums import SUMS, sum_of
+from pipelines.present.render import SUMS, queries_of, sum_of
 from pipelines.report.command import write_report
 
 MONTH = "2026-07"

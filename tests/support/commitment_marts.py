@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from support.report_marts import FACTS, Marts, charge, invoice, run
+from support.report_marts import Marts, charge, invoice, run
 
 JULY = date(2026, 7, 1)
-MONTHLY = replace(FACTS, month=JULY)
 PAYER = {"payer_account_id": "111122223333", "billing_currency": "USD"}
 PLAN = "arn:aws:savingsplans::111122223333:savingsplan/plan-1"
 

@@ -15,9 +15,9 @@ from pipelines.models.build import Builder
 from pipelines.models.catalog import Catalog, load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.marts import open_marts
-from pipelines.models.publish import plan
+from pipelines.models.publish import drop_undelivered, plan
 from pipelines.models.records import RECORDS
-from pipelines.models.refresh import read_bill, refresh
+from pipelines.models.refresh import read_bill, read_records, refresh
 from pipelines.models.session import CONFIGURED, configured_select
 from pipelines.models.warehouse import Warehouse, published_of
 
@@ -45,7 +45,19 @@ def build_with(
     """`build_warehouse` for settings that are loaded already; `after` is called with each step that is done."""
     builder = Builder(Warehouse(settings))
     with builder.lake.lock():
-        refresh(builder, plan(builder.warehouse), lambda step, month: after(builder, step), only)
+        planned = plan(builder.warehouse)
+
+        def report(step: str, month: str) -> None:
+            after(builder, step)
+
+        if not only:
+            refresh(builder, planned, report)
+            return builder
+        read_bill(builder, planned, planned.months)
+        drop_undelivered(builder, planned)
+        read_records(builder, report)
+        for built in builder.build_steps(builder.steps(planned.months, only)):
+            report(built.table, built.period or "")
     return builder
 
 

@@ -23,7 +23,8 @@ from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.present.charts import CHARTS
 from pipelines.present.pdf import TEMPLATE, inputs
-from pipelines.present.render import ReportFacts, render_report
+from pipelines.present.render import render_report
+from pipelines.warehouse.publication import Publication
 
 TYPES = {
     "VARCHAR": pl.String,
@@ -37,12 +38,19 @@ Marts = dict[str, list[dict[str, Any]]]
 
 WORKLOAD = "llama-3.1-8b / corp-v3 / seq 8192 / batch 256 / any precision / eval_loss <= 2.05"
 
-FACTS = ReportFacts(
-    publication_number=7,
+
+def delivered(*months: str) -> dict[str, Any]:
+    """The inputs of a publication of these months."""
+    return {"deliveries": [{"billing_period": month} for month in months]}
+
+
+PUBLISHED = Publication(
+    number=7,
     published_at=datetime(2026, 8, 2, 6, 14, tzinfo=UTC),
     code_revision="0.1.0+ab12cd34",
-    billing_months=("2026-06", "2026-07"),
-    checks=(
+    inputs=delivered("2026-06", "2026-07"),
+    tables={},
+    checks=[
         {
             "table": "marts/mart_run_cost",
             "period": None,
@@ -79,7 +87,7 @@ FACTS = ReportFacts(
             "unexpected_count": 0,
             "sample": [],
         },
-    ),
+    ],
 )
 
 
@@ -340,17 +348,17 @@ def charts_drawn_once() -> Iterator[None]:
         yield
 
 
-def rendered(folder: Path, marts: Marts, facts: ReportFacts = FACTS, report: str = "training_cost") -> str:
+def rendered(folder: Path, marts: Marts, published: Publication = PUBLISHED, report: str = "training_cost") -> str:
     """The HTML page of a report over these marts."""
     with charts_drawn_once():
-        return rendered_anew(folder, marts, facts, report)
+        return rendered_anew(folder, marts, published, report)
 
 
-def rendered_anew(folder: Path, marts: Marts, facts: ReportFacts = FACTS, report: str = "training_cost") -> str:
+def rendered_anew(folder: Path, marts: Marts, published: Publication = PUBLISHED, report: str = "training_cost") -> str:
     """The page with every chart drawn for it."""
     with DuckDBEngine(threads=1) as engine:
         open_marts(engine, folder, marts)
-        return render_report(report, engine.query, facts)
+        return render_report(report, engine.query, published)
 
 
 _drawn: dict[str, Markup] = {}
@@ -383,13 +391,13 @@ def part(page: str, section: str) -> str:
 
 def printed(page: str, kind: str) -> list[str]:
     """The text of each element of this kind (heading, par, list or table) in the PDF of a page."""
-    found = typst.query(str(resources.DASHBOARDS / TEMPLATE), kind, sys_inputs=inputs(page, FACTS))
+    found = typst.query(str(resources.DASHBOARDS / TEMPLATE), kind, sys_inputs=inputs(page, PUBLISHED))
     return [" ".join(_text(element).split()) for element in json.loads(found)]
 
 
 def printed_rows(page: str) -> list[list[str]]:
     """The rows of all tables in the PDF of a page, without those of their heads."""
-    found = typst.query(str(resources.DASHBOARDS / TEMPLATE), "table", sys_inputs=inputs(page, FACTS))
+    found = typst.query(str(resources.DASHBOARDS / TEMPLATE), "table", sys_inputs=inputs(page, PUBLISHED))
     rows: list[list[str]] = []
     for table in json.loads(found):
         room = 0

@@ -67,21 +67,18 @@ def pool(used: dict[int, str], opened: int | None = None, expires: date | None =
         ],
         schema_overrides={"expiry_date": pl.Date},
     )
-    uses = pl.DataFrame(
-        [
-            {
-                "pool_name": "one",
-                "billing_currency": "USD",
-                "billing_month": month(number),
-                "is_declared": True,
-                "is_open_month": number == opened,
-                "used_usd": Decimal(usd),
-            }
-            for number, usd in used.items()
-        ],
-        schema_overrides={"used_usd": MONEY},
-    )
-    return pools.pool_months(declared, uses, spend(dict.fromkeys(used, "50"), kind="credits"))
+    uses = [
+        {
+            "pool_name": "one",
+            "billing_currency": "USD",
+            "billing_month": month(number),
+            "is_declared": True,
+            "is_open_month": number == opened,
+            "used_usd": Decimal(usd),
+        }
+        for number, usd in used.items()
+    ]
+    return pools.pool_months(declared, [uses], spend(dict.fromkeys(used, "50"), kind="credits"))
 
 
 def test_a_period_that_ended_is_known_and_not_forecast() -> None:
@@ -151,19 +148,14 @@ def test_a_pool_begins_with_the_month_it_was_issued_or_first_used_in() -> None:
 def test_a_credit_that_was_taken_back_is_a_pool_without_use() -> None:
     """5.00 given and 5.00 taken back within the month, by an undeclared program."""
     nothing = pl.DataFrame(schema={"pool_name": pl.String})
-    uses = pl.DataFrame(
-        [
-            {
-                "pool_name": "SLA",
-                "billing_currency": "USD",
-                "billing_month": month(7),
-                "is_declared": False,
-                "is_open_month": False,
-                "used_usd": Decimal(0),
-            }
-        ],
-        schema_overrides={"used_usd": MONEY},
-    )
-    (row,) = pools.pool_months(nothing, uses, spend({7: "50"}, kind="credits"))
+    uses = {
+        "pool_name": "SLA",
+        "billing_currency": "USD",
+        "billing_month": month(7),
+        "is_declared": False,
+        "is_open_month": False,
+        "used_usd": Decimal(0),
+    }
+    (row,) = pools.pool_months(nothing, [[uses]], spend({7: "50"}, kind="credits"))
     assert (row["used_usd"], row["remaining_usd"], row["runway_months"]) == (Decimal(0), None, None)
     assert row["missing_evidence"] == "the issued amount is not declared: add it to [[terms.credits]]"

@@ -14,7 +14,6 @@ from pipelines.analysis.recommendation import (
     PILOT,
     Decision,
     Finding,
-    Measured,
     Rule,
     arithmetic,
     decide,
@@ -45,7 +44,33 @@ KNOWN: dict[str, Any] = {
     "horizon_months": 12.0,
     "monthly_cost_trend_usd": -1.0,
 }
-PROVEN = Measured("proven", "", 0.4, 0.3, 0.5, 0, 12_800.0)
+
+
+def pair(
+    verdict: str,
+    reason: str = "",
+    saving: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    more_runs: int = 0,
+) -> dict[str, Any]:
+    """The comparison of a workload's two sides, as mart_silicon_comparison has it."""
+    return {
+        "verdict": verdict,
+        "verdict_reason": reason,
+        "saving_ratio": saving,
+        "saving_low_ratio": low,
+        "saving_high_ratio": high,
+        "more_baseline_run_count": 0,
+        "more_candidate_run_count": more_runs,
+    }
+
+
+# With the expected value of its port.
+Measured = tuple[dict[str, Any] | None, float | None]
+PROVEN: Measured = pair("proven", "", 0.4, 0.3, 0.5), 12_800.0
+DISPROVEN: Measured = pair("disproven", "", -0.4, -0.5, -0.3), None
+TIE: Measured = pair("inconclusive", "", 0.0, -0.04, 0.04), None
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
@@ -61,9 +86,9 @@ def of(name: str) -> Rule:
     return next(rule for rule in RULES if rule.name == name)
 
 
-def recommend(inputs: dict[str, Any], measured: Measured | None = None) -> Decision:
+def recommend(inputs: dict[str, Any], measured: Measured = (None, None)) -> Decision:
     stops, scenarios = ([weigh(r, inputs) for r in RULES if r.kind == kind] for kind in ("hard_stop", "scenario"))
-    return decide([*stops, arithmetic(measured, inputs), *scenarios], SITUATIONS)
+    return decide([*stops, arithmetic(*measured, inputs), *scenarios], SITUATIONS)
 
 
 def test_the_reviewed_rules_are_the_eight_of_the_facts() -> None:
@@ -146,21 +171,21 @@ def test_a_missing_input_recommends_a_pilot_where_it_could_change_the_answer(
         (PROVEN, {"architecture": "novel"}, "trainium"),
         (PROVEN, {"runs_in_horizon": 6.0}, "gpu"),
         # Paid back by runs, yet upkeep and falling prices take more.
-        (Measured("proven", "", 0.4, 0.3, 0.5, 0, -1.0), {}, "gpu"),
-        (Measured("disproven", "", -0.4, -0.5, -0.3, 0), {}, "gpu"),
-        (Measured("not comparable", "quality missed"), {}, PILOT),
-        (Measured("inconclusive", "", 0.1, -0.2, 0.3, 54), {}, PILOT),
+        ((PROVEN[0], -1.0), {}, "gpu"),
+        (DISPROVEN, {}, "gpu"),
+        ((pair("not comparable", "quality missed"), None), {}, PILOT),
+        ((pair("inconclusive", "", 0.1, -0.2, 0.3, 54), None), {}, PILOT),
         # A tie within ±5 points goes to what can be had sooner: in 5 days, not 20.
-        (Measured("inconclusive", "", 0.0, -0.04, 0.04, 0), {}, "trainium"),
-        (Measured("inconclusive", "", 0.0, -0.04, 0.04, 0), {"baseline_lead_days": 0.0}, "gpu"),
-        (Measured("inconclusive", "", 0.0, -0.04, 0.04, 0), {"baseline_lead_days": 5.0}, "either"),
+        (TIE, {}, "trainium"),
+        (TIE, {"baseline_lead_days": 0.0}, "gpu"),
+        (TIE, {"baseline_lead_days": 5.0}, "either"),
         # Two runs a side prove nothing: the scenario stands.
-        (Measured("indicative", "2 runs", -0.4), {}, "trainium"),
+        ((pair("indicative", "2 runs", -0.4), None), {}, "trainium"),
         # A stop comes before the arithmetic, and so does what alone can be had in time.
         (PROVEN, {"custom_cuda": "heavy"}, "gpu"),
-        (Measured("disproven", "", -0.4, -0.5, -0.3, 0), {"need_within_days": 10}, "trainium"),
+        (DISPROVEN, {"need_within_days": 10}, "trainium"),
         # Lead times are not known, and Trainium might be the only one in time.
-        (Measured("disproven", "", -0.4, -0.5, -0.3, 0), {"need_within_days": 10, "baseline_lead_days": None}, PILOT),
+        (DISPROVEN, {"need_within_days": 10, "baseline_lead_days": None}, PILOT),
     ],
 )
 def test_arithmetic_overrides_scenarios_and_availability_breaks_ties(
@@ -180,7 +205,7 @@ def test_a_port_that_no_saving_pays_back_needs_no_pilot() -> None:
     assert {found.holds for found in stops} == {None}
     unpaid = repayment(inputs)
     assert unpaid is not None
-    decision = decide([*stops, unpaid, arithmetic(None, inputs)], SITUATIONS)
+    decision = decide([*stops, unpaid, arithmetic(None, None, inputs)], SITUATIONS)
     assert (decision.recommendation, decision.decided_by) == ("gpu", "repayment")
     assert decision.reason == (
         "repayment: the port costs 16,000.00, the 2.0 GPU runs of the horizon 2,000.00: no saving pays it back"

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from support.report_marts import FACTS, Marts, charge, example, part, rendered, rendered_anew, words
+from support.report_marts import PUBLISHED, Marts, charge, delivered, example, part, rendered, rendered_anew, words
 
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.present.render import ReportFacts, render_report
+from pipelines.present.render import render_report
 from pipelines.report.command import report
 
 Render = Callable[..., str]
@@ -122,9 +122,9 @@ def test_the_daily_chart_states_what_it_leaves_out(page: str, render: Render) ->
 
 def test_title_counts_the_months_whose_money_is_shown(render: Render) -> None:
     """Delivered as July and August; every line of both is of July's bill."""
-    facts = replace(FACTS, billing_months=("2026-07", "2026-08"))
+    published = replace(PUBLISHED, inputs=delivered("2026-07", "2026-08"))
     marts = example() | {"mart_cost_ledger_daily": [charge(date(2026, 7, 10), "run", "5")]}
-    page = render(marts, facts)
+    page = render(marts, published)
     assert "<title>What training really cost: July 2026</title>" in page
     assert "July 2026 on the bill. Publication 7" in words(page)
     assert "Billing months July 2026; delivered as July and August 2026" in words(page)
@@ -313,9 +313,9 @@ def test_what_is_absent_is_stated(render: Render, marts: Marts, sentences: list[
 
 
 def test_a_failed_error_check_is_loud(render: Render) -> None:
-    failed = {**FACTS.checks[0], "passed": False, "unexpected_count": 2}
-    facts = ReportFacts(7, FACTS.published_at, "r", ("2026-06",), (failed,))
-    assert "1 check of severity error failed. Do not rely on this page." in words(render(example(), facts))
+    failed = {**PUBLISHED.checks[0], "passed": False, "unexpected_count": 2}
+    published = replace(PUBLISHED, checks=[failed])
+    assert "1 check of severity error failed. Do not rely on this page." in words(render(example(), published))
 
 
 def test_a_query_that_fails_on_a_present_mart_is_an_error(tmp_path: Path) -> None:
@@ -324,12 +324,12 @@ def test_a_query_that_fails_on_a_present_mart_is_an_error(tmp_path: Path) -> Non
     with DuckDBEngine() as engine:
         engine.view("mart_run_cost", [file])
         with pytest.raises(EngineError):
-            render_report("training_cost", engine.query, FACTS)
+            render_report("training_cost", engine.query, PUBLISHED)
 
 
 def test_unknown_report_is_refused() -> None:
     with pytest.raises(UsageError, match="training_cost"):
-        render_report("nothing", lambda sql: pl.DataFrame(), FACTS)
+        render_report("nothing", lambda sql: pl.DataFrame(), PUBLISHED)
 
 
 def test_long_ledgers_draw_the_last_92_days(render: Render) -> None:

@@ -7,15 +7,26 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from support.commitment_marts import JULY, MONTHLY, advised, by_account, example
-from support.report_marts import Marts, charge, invoice, part, printed, printed_rows, rendered, rendered_anew, words
+from support.commitment_marts import JULY, advised, by_account, example
+from support.report_marts import (
+    PUBLISHED,
+    Marts,
+    charge,
+    invoice,
+    part,
+    printed,
+    printed_rows,
+    rendered,
+    rendered_anew,
+    words,
+)
 
 from pipelines.present.charts import class_of
 from pipelines.present.pdf import pdf_of_page
 
 
 def page_of(folder: Path, marts: Marts) -> str:
-    return rendered(folder, marts, MONTHLY, "commitments")
+    return rendered(folder, marts, PUBLISHED, "commitments")
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +159,7 @@ def test_what_is_absent_is_stated_on_page_one(tmp_path: Path, changed: Marts, se
     header = words(page[: page.index('<section id="hours">')])
     for sentence in sentences:
         assert sentence in header
-    assert pdf_of_page(page, 1, MONTHLY)[0].startswith(b"%PDF-")
+    assert pdf_of_page(page, 1, PUBLISHED)[0].startswith(b"%PDF-")
 
 
 def test_a_publication_without_the_marts_states_it(tmp_path: Path) -> None:
@@ -168,7 +179,7 @@ def test_another_currency_is_never_added(tmp_path: Path) -> None:
 
 
 def test_the_page_makes_no_request_and_is_the_same_twice(page: str, tmp_path: Path) -> None:
-    assert page == rendered_anew(tmp_path, example(), MONTHLY, "commitments")
+    assert page == rendered_anew(tmp_path, example(), PUBLISHED, "commitments")
     outside = re.sub(r'xmlns(:\w+)?="[^"]*"', "", page)
     assert not re.search(r"https?://|@import|<link|<script|\bsrc=|url\((?!#)", outside)
     ids = re.findall(r'\bid="([^"]+)"', page)
@@ -182,8 +193,8 @@ def test_paper_has_one_sheet_and_every_figure_of_the_page(page: str) -> None:
     body = page[page.index("<body>") :]
     paper = [text for kind in ("heading", "par", "list", "table") for text in printed(page, kind)]
     assert figures(" ".join(paper)) == figures(words(body))
-    assert len(pdf_of_page(page, 1, MONTHLY, "png")) == 1
-    assert pdf_of_page(page, 1, MONTHLY) == pdf_of_page(page, 1, MONTHLY)
+    assert len(pdf_of_page(page, 1, PUBLISHED, "png")) == 1
+    assert pdf_of_page(page, 1, PUBLISHED) == pdf_of_page(page, 1, PUBLISHED)
 
 
 def test_a_hostile_name_is_text_on_the_page_and_on_paper(tmp_path: Path) -> None:
@@ -196,4 +207,4 @@ def test_a_hostile_name_is_text_on_the_page_and_on_paper(tmp_path: Path) -> None
     (shown,) = [row[0] for row in printed_rows(page) if "panic" in row[0]]
     # What follows the last slash is the name of a commitment.
     assert "script>=1+1 #panic() $x$ *b* _u_" in shown
-    assert pdf_of_page(page, 1, MONTHLY)[0].startswith(b"%PDF-")
+    assert pdf_of_page(page, 1, PUBLISHED)[0].startswith(b"%PDF-")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from support.report_marts import FACTS, part, rendered, words
+from support.report_marts import PUBLISHED, part, rendered, words
 
 COUNTED, BETWEEN = "counted_rows_expectation", "expect_column_values_to_be_between"
 NOT_NULL = "expect_column_values_to_not_be_null"
@@ -22,7 +22,7 @@ def check(name: str, title: str, expectation: str | None = COUNTED, **more: Any)
 
 
 def page_of(folder: Path, *checks: dict[str, Any]) -> str:
-    return rendered(folder, {}, replace(FACTS, checks=checks), "expectations")
+    return rendered(folder, {}, replace(PUBLISHED, checks=[*checks]), "expectations")
 
 
 def test_each_expectation_has_its_type_columns_severity_result_and_rows(tmp_path: Path) -> None:

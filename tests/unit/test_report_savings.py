@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import Any
 
 import pytest
 from support import report_marts
-from support.report_marts import FACTS, WORKLOAD, Marts, part, printed, rendered, words
+from support.report_marts import PUBLISHED, WORKLOAD, Marts, part, printed, rendered, words
 
 from pipelines.base.errors import UsageError
 from pipelines.present.pdf import pdf_of_page
 
 JULY = date(2026, 7, 1)
-MONTHLY = replace(FACTS, month=JULY)
 
 
 def saved(**other: Any) -> dict[str, Any]:
@@ -91,7 +89,7 @@ def example() -> Marts:
 
 
 def page_of(folder: Path, marts: Marts) -> str:
-    return rendered(folder, marts, MONTHLY, "savings")
+    return rendered(folder, marts, PUBLISHED, "savings")
 
 
 @pytest.fixture(scope="module")
@@ -177,16 +175,16 @@ def test_adjustments_are_logged_with_their_reasons(tmp_path: Path) -> None:
     page = page_of(tmp_path, example() | {"detail_savings_adjustment": [row]})
     assert f"llama8b 3 Aug 2026 {reason} −$10.00" in part(page, "negative")
     assert "<b>" not in page
-    assert pdf_of_page(page, None, MONTHLY)[0].startswith(b"%PDF-")
+    assert pdf_of_page(page, None, PUBLISHED)[0].startswith(b"%PDF-")
 
 
 def test_paper_has_every_section_of_the_page(page: str) -> None:
     heads = re.findall(r"<h2>(.*?)</h2>", page[page.index('<section id="sides">') :])
     assert printed(page, "heading.where(level: 2)")[-len(heads) :] == [words(head) for head in heads]
-    assert pdf_of_page(page, None, MONTHLY) == pdf_of_page(page, None, MONTHLY)
+    assert pdf_of_page(page, None, PUBLISHED) == pdf_of_page(page, None, PUBLISHED)
 
 
 def test_missing_fonts_are_reported_with_the_fix(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipelines.present.pdf.FONTS", ("No Such Font",))
     with pytest.raises(UsageError, match="set in No Such Font, which this machine lacks; install fonts-dejavu"):
-        pdf_of_page(page, None, MONTHLY)
+        pdf_of_page(page, None, PUBLISHED)

@@ -20,7 +20,7 @@ from pipelines.cli import app
 from pipelines.engine import Engine
 from pipelines.models.marts import open_marts, readable
 from pipelines.models.warehouse import Warehouse, published_of
-from pipelines.present.render import facts_of, render_report, report_page
+from pipelines.present.render import render_report, report_page
 from pipelines.warehouse.publication import Publication
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "queries.md").read_text(encoding="utf-8")
@@ -199,7 +199,7 @@ def test_a_publication_without_a_mart_states_it(
         return remembered(sql)
 
     with charts_drawn_once():
-        page = render_report("savings", query, facts_of(published))
+        page = render_report("savings", query, published)
     assert f"This publication has no {mart}" in words(page)
 
 
