@@ -157,9 +157,11 @@ def arithmetic(pair: Mapping[str, Any] | None, npv: float | None, inputs: Inputs
     ratios = (pair[name] for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio"))
     saving, low, high = (None if ratio is None else float(ratio) for ratio in ratios)
     if saving is not None:
-        explanation += f", Trainium saves {percent(saving)}"
+        costs = f"costs {percent(-saving)} more" if saving < 0 else f"saves {percent(saving)}"
+        explanation += f", Trainium {costs}"
     if low is not None and high is not None:
-        explanation += f" ({percent(low)} to {percent(high)})"
+        interval = f"{percent(low)} to {percent(high)}"
+        explanation += f" (saving {interval})" if saving is not None and saving < 0 else f" ({interval})"
     if verdict in ("indicative", "not comparable"):
         return _finding(PILOT, verdict == "not comparable", f"{explanation}: {pair['verdict_reason']}")
     if verdict == "supported":

@@ -48,6 +48,11 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
+def installing(extra: str) -> str:
+    """How an extra is installed: trainledger itself is on no registry."""
+    return f"run `pip install -e '.[{extra}]'` in a checkout, or `pip install 'FILE.whl[{extra}]'` with the wheel"
+
+
 def is_full(error: BaseException | None) -> bool:
     """Whether a full disk is behind an error."""
     while error is not None:

@@ -117,8 +117,8 @@ def _recommendation(portfolio: Row | None, pair: Sequence[Row]) -> Iterator[str]
     if portfolio is None:
         return
     currency, stake = portfolio["billing_currency"], portfolio["monthly_at_stake_usd"]
-    choice = portfolio["recommendation"]
-    yield f"Recommendation: {RECOMMENDATIONS.get(choice, choice)}; {portfolio['recommendation_reason']}."
+    choice = RECOMMENDATIONS.get(portfolio["recommendation"], portfolio["recommendation"])
+    yield f"Recommendation (effective basis): {choice}; {portfolio['recommendation_reason']}."
     side = "Trainium" if stake >= 0 else "GPU"
     stake_text = f"{cents(abs(stake), currency)} a month on {side}, {portfolio['at_stake_evidence']}"
     if portfolio["at_stake_evidence"] == "at most all of it":

@@ -19,6 +19,8 @@ def find_config(config: Path | None = None) -> Path:
     """The configuration file to use: `config`, $TRAINLEDGER_CONFIG, the one here, the demo's."""
     named = config or (Path(env) if (env := os.environ.get("TRAINLEDGER_CONFIG")) else None)
     if named is not None:
+        if not named.is_file() and config is None:
+            raise UsageError(f"{named}, named by TRAINLEDGER_CONFIG, does not exist; correct or unset the variable.")
         if not named.is_file():
             raise UsageError(f"{named} does not exist; give --config the path of a {CONFIG_NAME}.")
         return named

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pipelines.base.console import Console
-from pipelines.base.errors import UsageError
+from pipelines.base.errors import UsageError, installing
 from pipelines.config.options import AsOf, Config, settings_of
 
 PORT = 8321
@@ -48,7 +48,7 @@ def dashboard(
         from pipelines.dashboard.pages import render
         from pipelines.dashboard.web import serve
     except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is not installed; run pip install 'trainledger[ui]'.") from None
+        raise UsageError(f"{error.name} is not installed; {installing('ui')}.") from None
 
     access = settings.access
     if access:

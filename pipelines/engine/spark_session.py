@@ -20,7 +20,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from pipelines.base.errors import EngineError, UsageError
+from pipelines.base.errors import EngineError, UsageError, installing
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -80,7 +80,7 @@ def open_session(options: Spark) -> SparkSession:
     if fixed := sorted(_MEANING.keys() & options.conf.keys()):
         raise UsageError(f"[warehouse.spark] sets {fixed[0]}, which would change figures; remove it.")
     if not find_spec("pyspark"):
-        raise EngineError("Spark is not installed; run `pip install 'trainledger[spark]'`.")
+        raise EngineError(f"Spark is not installed; {installing('spark')}.")
     with warnings.catch_warnings(), _lock:
         # Polars reads what Spark gives; the pandas Spark warns of is never used.
         warnings.simplefilter("ignore", FutureWarning)
@@ -176,9 +176,7 @@ def _connected(options: Spark) -> SparkSession:
     from pyspark.sql import SparkSession
 
     if missing := [name for name in _CONNECT_PACKAGES if not find_spec(name)]:
-        raise EngineError(
-            f"Spark Connect needs {', '.join(missing)}, not installed; run `pip install 'trainledger[spark]'`."
-        )
+        raise EngineError(f"Spark Connect needs {', '.join(missing)}, not installed; {installing('spark')}.")
     host, _, port = options.address.removeprefix("sc://").rstrip("/").rpartition(":")
     try:
         socket.create_connection((host or port, int(port) if host else _CONNECT_PORT), _ANSWER_SECONDS).close()

@@ -195,7 +195,9 @@ def for_invoice(
             where.append(f"{name} = {quoted(value)}")
             ledger_where.append(f"{'billing_currency' if name == 'currency' else name} = {quoted(value)}")
     if not where:
-        raise UsageError("Name an invoice, or a month with --month 2026-07; `trainledger query` lists the marts.")
+        known = [number for number in values(engine, RECONCILIATION, "invoice_id") if number]
+        listed = f"the invoices are {_first(known)}" if known else "no invoice of this publication has a number yet"
+        raise UsageError(f"Name an invoice, or a month with --month 2026-07; {listed}.")
     condition = " and ".join(where)
     rows = engine.query(f"select * from {RECONCILIATION} where {condition} order by 1, 2, 3, 4")
     if rows.is_empty():
@@ -235,9 +237,12 @@ def near(word: str, known: Iterable[str]) -> str:
 
 def unknown(kind: str, word: str, known: list[str], what: str) -> UsageError:
     """The error for a word that is not a known `kind`: similar names, else the first of the known ones (`what`)."""
-    listed = ", ".join(sorted(known)[:5]) + (", …" if len(known) > 5 else "")
-    hint = near(word, known) or (f"{what} are {listed}." if known else "none is in this publication.")
+    hint = near(word, known) or (f"{what} are {_first(known)}." if known else "none is in this publication.")
     return UsageError(f"{shown(word)} is not a known {kind}; {hint}")
+
+
+def _first(known: list[str]) -> str:
+    return ", ".join(sorted(known)[:5]) + (", …" if len(known) > 5 else "")
 
 
 def values(engine: Engine, table: str, column: str, where: str = "true") -> list[str]:
@@ -256,5 +261,5 @@ def _date(text: str) -> date:
 def month_date(text: str) -> date:
     """The first day of a month YYYY-MM; UsageError for other text."""
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text):
-        raise UsageError(f"--month {shown(text)} is not a month; expected YYYY-MM.")
+        raise UsageError(f"{shown(text)} is not a month; expected YYYY-MM.")
     return _date(f"{text}-01")

@@ -162,7 +162,10 @@ def _print_totals(engine: DuckDBEngine, period: str, console: Console) -> None:
     ).rows()
     if unlisted:
         names = ", ".join(name for (name,) in unlisted)
-        console.note(f"Warning: {period}: exported as Other, as ref_service.csv lacks them: {names}.")
+        console.note(
+            f"Warning: {period}: exported with ServiceCategory Other, for their category is not known: {names}. "
+            "Their costs are complete; nothing needs to be done."
+        )
 
 
 def _print_missing(engine: DuckDBEngine, period: str, console: Console) -> None:

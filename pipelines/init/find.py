@@ -101,8 +101,8 @@ def find_bills(location: str, reach: Reach) -> Found:
     raise SourceError(
         reasons[0]
         if reasons
-        else f"{location} holds no billing manifest and no Parquet or csv file ({len(listing):,} files listed); give "
-        "the folder or bucket that AWS delivers the export to."
+        else f"{location} holds no billing manifest and no Parquet or csv file ({counted(len(listing), 'file')} "
+        "listed); give the folder or bucket that AWS delivers the export to."
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from typing import Annotated
 
 import typer
 
 from pipelines.base.console import Console
-from pipelines.base.errors import UsageError
+from pipelines.base.errors import UsageError, shown
 from pipelines.config.options import Config, settings_of
 from pipelines.models.command import build_marts, build_parts
 
@@ -48,6 +50,9 @@ def build(
     console = Console()
     if source and not month:
         raise UsageError("--source builds a source's part of a month; name the month with --month.")
+    for name in month or ():
+        if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", name):
+            raise UsageError(f"{shown(name)} is not a month; expected YYYY-MM.")
     if month:
         return build_parts(settings, console, month, source or ())
     if build_marts(settings, console):
@@ -59,3 +64,4 @@ def build(
         warehouse = Warehouse(settings)
         with open_marts(warehouse, published_of(warehouse)) as engine:
             show_key_figures(engine, console)
+        console.say(f"Next: trainledger report{f' --config {shlex.quote(str(config))}' if config else ''}")

@@ -13,7 +13,7 @@ _HEADINGS, _TEXTS, _DRAWN = ("h1", "h2", "h3"), ("p", "li", "dt", "dd"), ("svg",
 
 
 def show_page(page: str, console: Console) -> None:
-    """Print headings, sentences and tables of a report's page; charts are left out."""
+    """Print headings, sentences and tables of a report's page; charts are left out, and headings of charts alone."""
     _show(fromstring(page), console)
 
 
@@ -24,10 +24,27 @@ def _show(element: Element, console: Console) -> None:
         elif part.tag in _HEADINGS or part.get("class") == "caption":
             console.say("")
             console.paragraph(_text(part))
+        elif _is_code(part):
+            for line in part.iter("code"):
+                console.say(f"  {''.join(line.itertext())}".replace("\xa0", " ").rstrip())
         elif part.tag in _TEXTS:
             console.paragraph(_text(part))
-        elif part.tag not in _DRAWN:
+        elif part.tag not in _DRAWN and not _is_drawn(part):
             _show(part, console)
+
+
+def _is_code(part: Element) -> bool:
+    """Whether a paragraph is lines of code, whose indentation counts."""
+    prose = [part.text, *(inner.tail for inner in part)]
+    return (
+        part.tag == "p" and {inner.tag for inner in part} == {"code", "br"} and not "".join(filter(None, prose)).strip()
+    )
+
+
+def _is_drawn(part: Element) -> bool:
+    """Whether a section has nothing to print below its heading."""
+    kept = (*_TEXTS, "table")
+    return part.tag == "section" and not any(inner.tag in kept for inner in part.iter())
 
 
 def _text(element: Element) -> str:

@@ -58,7 +58,9 @@ class PriceBook:
         if offered.is_empty():
             others = sorted(set(self._known(instance_type, region_id)["offer"]))
             regions = sorted(set(self._known(instance_type, None)["region_id"]) - {UNSTATED})
-            has = f"it has {', '.join(others)}" if others else f"other regions are {', '.join(regions)}"
+            # A price without a region is none of a region that the book does not know.
+            is_known = not regions or region_id in set(self._rows["region_id"])
+            has = f"it has {', '.join(others)}" if others and is_known else f"other regions are {', '.join(regions)}"
             raise UsageError(f"{what}; {has}.")
         raise UsageError(f"{what} before {offered['from_date'].min()}; choose that day or a later one.")
 

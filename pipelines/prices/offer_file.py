@@ -10,7 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipelines.base.console import Console
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.listed import ListPrice
 from pipelines.explain.terminal import grid
 from pipelines.prices.book import Price, PriceBook
@@ -113,6 +113,8 @@ def _offered(path: Path, instance_types: Collection[str]) -> list[ListPrice]:
 def _head(path: Path) -> tuple[date, int]:
     """The publication date of an offer file and the number of lines above its header."""
     published = None
+    if not path.is_file():
+        raise UsageError(f"{path} does not exist; {_HOW}.")
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(islice(file, _MOST_HEAD_LINES)):
@@ -121,7 +123,9 @@ def _head(path: Path) -> tuple[date, int]:
                     published = _day(path, rest[:10])
                 if first == "SKU" and published:
                     return published, number
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read ({error.strerror}); check its permissions.") from None
+    except UnicodeDecodeError as error:
         raise SourceError(f"{path} cannot be read ({error}); {_HOW}.") from None
     raise SourceError(f"{path} has no Publication Date above a header that starts with SKU; {_HOW}.")
 

@@ -1,6 +1,7 @@
 """Queries of the published tables, and the list of them: the question each answers, the most useful first."""
 
 import csv
+import re
 from decimal import Decimal
 
 import polars as pl
@@ -24,6 +25,7 @@ MARTS: dict[str, dict[str, str]] = {}
 with (resources.DASHBOARDS / "marts.csv").open(encoding="utf-8", newline="") as file:
     for row in csv.DictReader(file):
         MARTS.setdefault(row["subject"], {})[row["mart"]] = row["shows"]
+_PREFIX = re.compile(r"^DuckDB: ((\w+ )+Error: )?")
 # Shown first where not every column fits.
 BASES = ("effective_cost_usd", "billed_cost_usd")
 
@@ -51,9 +53,7 @@ def run_query(
         try:
             frame = listed(engine, published, teams, detail=detail) if sql is None else engine.query(sql)
         except EngineError as error:
-            select = f'`trainledger query "from {sql}"` shows a table, ' if sql and sql.isidentifier() else ""
-            fix = f"{select}`trainledger query` without a query lists the marts."
-            raise UsageError(f"{str(error).rstrip('.!')}; {fix}") from None
+            raise UsageError(_refused(str(error), sql or "")) from None
     if form == "table" and sql is None:
         show_list(frame, console, detail=detail)
     elif form == "table":
@@ -64,6 +64,21 @@ def run_query(
             raise UsageError(f"A value cannot be shown ({error}); cast it to varchar.") from None
     else:
         print_rows(frame, form)
+
+
+def _refused(error: str, sql: str) -> str:
+    """The engine's sentence about a query, without the names of its parts, and how to go on."""
+    sentence = _PREFIX.sub("", error).rstrip(".!")
+    if sql.isidentifier():
+        fix = f'`trainledger query "from {sql}"` shows a table, `trainledger query` without a query lists the marts.'
+    elif error.startswith("DuckDB: Parser Error: "):
+        return f"{sentence}."
+    elif sentence.startswith("Referenced column"):
+        named = next((word for word in re.findall(r"\w+", sql) if word.startswith(("mart_", "detail_"))), "TABLE")
+        fix = f"`trainledger explain {named}` lists the columns."
+    else:
+        fix = "`trainledger query` without a query lists the marts."
+    return f"{sentence}; {fix}"
 
 
 def in_cents(frame: pl.DataFrame) -> pl.DataFrame:

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
+from importlib.util import find_spec
 from pathlib import Path
 
 log = logging.getLogger("trainledger_recorder")
@@ -28,6 +29,10 @@ class Journal:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
             self.warn(f"{path} cannot be written ({error.strerror}); nothing is recorded")
+        # Shown at once: a job that is never closed ends before the thread would try.
+        if upload and not find_spec("boto3"):
+            self.warn("the upload needs boto3: pip install 'trainledger-recorder[s3]'")
+            self._upload = None
         self._thread: threading.Thread | None = None
 
     def start(self, *chores: Callable[[], None]) -> None:

@@ -10,7 +10,7 @@ from support.spoiled import Ledger
 
 from pipelines.base.errors import UsageError
 from pipelines.cli import main
-from pipelines.config.file import read_config
+from pipelines.config.file import find_config, read_config
 from pipelines.config.settings import Schedule, load_settings
 
 ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
@@ -163,9 +163,12 @@ def test_no_bill_at_all(ledger: Ledger) -> None:
     assert "No bill is configured; add a [[billing]] source" in ledger.refused(2)
 
 
-def test_a_file_that_is_not_there(ledger: Ledger) -> None:
+def test_a_file_that_is_not_there(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger.config.unlink()
     assert f"{ledger.config} does not exist; give --config the path" in ledger.refused(2)
+    monkeypatch.setenv("TRAINLEDGER_CONFIG", "/nope.toml")
+    with pytest.raises(UsageError, match=r"/nope\.toml, named by TRAINLEDGER_CONFIG, does not exist"):
+        find_config()
 
 
 def test_a_file_that_is_not_text(ledger: Ledger) -> None:

@@ -218,6 +218,19 @@ def test_an_upload_that_fails_is_reported_and_loses_nothing(tmp_path: Path, capl
     assert rows(read_back(tmp_path), "epoch", "epoch_index") == [(1,)]
 
 
+def test_an_upload_without_boto3_is_reported_at_the_start(tmp_path: Path, caplog, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    monkeypatch.setattr("trainledger_recorder.journal.find_spec", lambda name: None)
+    run = Recorder("r", tmp_path, upload="s3://acme-ml/runs", imds=NOWHERE, environment={})
+    fix = "trainledger recorder: the upload needs boto3: pip install 'trainledger-recorder[s3]'."
+    assert fix in caplog.messages
+    run.epoch_completed(1)
+    run.close()
+    assert caplog.messages.count(fix) == 1
+    assert not any("ModuleNotFoundError" in message for message in caplog.messages)
+    assert rows(read_back(tmp_path), "epoch", "epoch_index") == [(1,)]
+
+
 def test_an_event_costs_the_training_microseconds(tmp_path: Path) -> None:
     """Ten thousand events; 200 microseconds each would still be nothing compared with a training step."""
     with Recorder("r", tmp_path, imds=NOWHERE, environment={}) as run:

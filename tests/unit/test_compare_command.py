@@ -131,10 +131,10 @@ def test_what_cannot_be_compared_is_reported(built: tuple[Builder, Path], words:
 def test_it_shows_the_recommendation_and_the_cost_of_a_pilot(built: tuple[Builder, Path]) -> None:
     """Figures as the story's README derives them."""
     lose, worse = " ".join(compared(built[1], "lose").split()), " ".join(compared(built[1], "worse").split())
-    assert "Recommendation: GPU; arithmetic: contradicted" in lose
+    assert "Recommendation (effective basis): GPU; arithmetic: contradicted" in lose
     assert "At stake: $49.65 a month on GPU, measured" in lose
     assert "Pilot:" not in lose
-    assert "Recommendation: run a pilot; arithmetic: not comparable: final eval_loss" in worse
+    assert "Recommendation (effective basis): run a pilot; arithmetic: not comparable: final eval_loss" in worse
     assert "At stake: at most all of $49.65 a month" in worse
     assert "Pilot: 6 runs on p5.48xlarge and 9 on trn1.32xlarge for $115.85" in worse
     assert "above 29.3%, which pays the port back" in worse

@@ -217,13 +217,16 @@ def test_a_run_without_bill_lines_states_it(shared_hour: Path) -> None:
         ),
         (
             lambda marts: for_invoice(marts, None, "2026-13", None),
-            "--month '2026-13' is not a month; expected YYYY-MM.",
+            "'2026-13' is not a month; expected YYYY-MM.",
         ),
         (
             lambda marts: for_invoice(marts, None, "2025-07", None),
             "'2025-07' is not a known billing month; did you mean 2026-07?",
         ),
-        (lambda marts: for_invoice(marts, None, None, None), "Name an invoice, or a month with --month"),
+        (
+            lambda marts: for_invoice(marts, None, None, None),
+            "Name an invoice, or a month with --month 2026-07; the invoices are INV-1",
+        ),
     ],
 )
 def test_what_is_not_there_is_refused_with_the_nearest_names(

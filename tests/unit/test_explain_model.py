@@ -158,7 +158,7 @@ def test_a_model_on_bedrock_is_explained_by_usage_type(tmp_path: Path, capsys: C
     [
         ("lama-3.1-8b", None, None, "'lama-3.1-8b' is not a known served model; did you mean llama-3.1-8b?"),
         ("llama-3.1-8b", "2026-08", None, "'2026-08' is not a known month of llama-3.1-8b; did you mean 2026-07?"),
-        ("llama-3.1-8b", "July", None, "--month 'July' is not a month; expected YYYY-MM."),
+        ("llama-3.1-8b", "July", None, "'July' is not a month; expected YYYY-MM."),
         ("llama-3.1-8b", None, "EUR", "'EUR' is not a known currency of llama-3.1-8b; the currencies are USD."),
     ],
 )

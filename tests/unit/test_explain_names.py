@@ -47,8 +47,9 @@ def test_a_metric_shows_formula_unit_inputs_and_users() -> None:
 
 
 def test_a_term_has_the_meaning_of_the_glossary() -> None:
-    """docs/glossary.md, the rows `run, attempt` and `verdict`; the second is a column too."""
-    assert look_up("attempt").meaning.startswith("a training job under one run id; one set")
+    """docs/glossary.md, the rows `effective`, `baseline, candidate` and `verdict`; the last is a column too."""
+    assert look_up("effective").meaning.startswith("cost basis: what use costs net of discounts")
+    assert look_up("candidate").meaning.startswith("what a comparison compares")
     assert look_up("verdict").facts["glossary"].startswith("what a comparison proves")
 
 

@@ -141,6 +141,13 @@ def test_a_bare_file_that_is_no_bill_is_refused_by_name(tmp_path: Path) -> None:
         list_deliveries(bare, tmp_path / "raw")
 
 
+def test_lines_that_do_not_fit_their_header_are_named(tmp_path: Path) -> None:
+    (tmp_path / "july.csv").write_text("LineItemUsageStartDate,LineItemUnblendedCost\n2026-07-01T00:00:00Z\n")
+    bare = source(tmp_path).model_copy(update={"files": ("*.csv",)})
+    with pytest.raises(SourceError, match="its header has 2 columns, its lines have 1; have it delivered again"):
+        list_deliveries(bare, tmp_path / "raw")
+
+
 def test_files_below_a_manifest_are_refused_as_bare_ones(tmp_path: Path) -> None:
     """Each month has the files of every delivery next to each other: all of them would count twice."""
     root = legacy_export(tmp_path / "export", {"a.csv.gz": packed(csv_text([LEGACY_LINE]))})

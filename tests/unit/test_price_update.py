@@ -141,3 +141,8 @@ def test_block_prices_are_of_a_region_then_of_its_area() -> None:
         )
     ]  # fmt: skip
     assert [str(price.normalize()) for price in prices] == ["54.92", "49.928", "49.749", "39.799", "5.191", "4.72"]
+
+
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"nope\.csv does not exist; give the index\.csv"):
+        price_changes([tmp_path / "nope.csv"], reviewed_book(), ["p5.48xlarge"])

@@ -95,6 +95,12 @@ def test_a_price_is_named_by_what_it_is_of(given_usd: str, of: str) -> None:
             "The price book has no on_demand price of p5e.48xlarge in us-east-1; it has capacity_block.",
         ),
         (
+            {"--gpu": "p5.48xlarge", "--region": "mars"},
+            "The price book has no on_demand price of p5.48xlarge in mars; other regions are "
+            "ap, ap-northeast-1, ap-northeast-2, ap-south-1, ap-southeast-2, ap-southeast-3, ca-central-1, eu, "
+            "eu-north-1, eu-west-2, sa, us, us-east-1, us-east-2, us-west-1, us-west-2.",
+        ),
+        (
             {"--gpu": "g6.xlarge", "--region": "eu-west-1"},
             "The price book has no on_demand price of g6.xlarge in eu-west-1; other regions are us-east-1, us-west-2.",
         ),

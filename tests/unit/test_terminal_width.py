@@ -122,3 +122,17 @@ def test_the_page_of_a_pdf_lies_next_to_it(
     config.write_text('[warehouse]\nlocation = "warehouse"\n', encoding="utf-8")
     assert run_command(capsys, "report", *arguments, "--config", str(config)).code == 0
     assert written == [Path(page)]
+
+
+def test_code_keeps_its_lines_and_a_chart_leaves_no_heading(capsys: Captured) -> None:
+    code = "<p><code>for run in runs:</code><br/><br/><code>&#160;&#160;&#160;&#160;stop(run)</code></p>"
+    drawn = "<section><h2>Hour by hour</h2><figure><figcaption>Hours</figcaption><svg/></figure></section>"
+    text = "<p>Run <code>build</code>,<br/>then <code>report</code>.</p>"
+    show_page(f"<html>{drawn}<section><h2>Code</h2>{code}</section>{text}</html>", Console())
+    assert capsys.readouterr().out.splitlines() == [
+        "",
+        "Code",
+        "  for run in runs:",
+        "      stop(run)",
+        "Run build,; then report.",
+    ]

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pipelines.base.console import counted
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import BillingSource
@@ -71,7 +72,7 @@ def read_bare(
     if not items:
         raise SourceError(
             f"{store.location} holds no file that matches files = {', '.join(map(repr, source.files))} "
-            f'({len(listing):,} files listed); write a pattern such as "*.parquet".'
+            f'({counted(len(listing), "file")} listed); write a pattern such as "*.parquet".'
         )
     found = bare_files(items, store, cache, run)
     if fault := next((file.fault for file in found.values() if file.fault), None):
@@ -128,7 +129,8 @@ def _look(item: Object, store: Store) -> BareFile:
     elif _dated(columns):
         month = min((start[:7] for start in starts if start), default="")
     else:
-        fault = f"{where} is no bill: it has no column of a billing period or of when use started."
+        fix = "give the files that AWS delivered, of a Cost and Usage Report or a FOCUS export"
+        fault = f"{where} is no bill: it has no column of a billing period or of when use started; {fix}."
         return BareFile(columns, fault=fault)
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month):
         fix = "put it into a folder such as BILLING_PERIOD=2026-07"
@@ -146,6 +148,12 @@ def _columns_and_starts(path: Path, where: str, size: int) -> tuple[list[str], l
     from pipelines.base.limits import UNPACK_RATIO
     from pipelines.ingest.billing.unpack import PARQUET, Allowance, magic, read_header, unpacked
 
+    widths: set[tuple[int, int]] = set()
+
+    def skip(row: csv.InvalidRow) -> str:
+        widths.add((row.actual_columns, row.expected_columns))
+        return "skip"
+
     try:
         if magic(path) == PARQUET:
             columns = parquet.read_schema(path).names
@@ -157,13 +165,16 @@ def _columns_and_starts(path: Path, where: str, size: int) -> tuple[list[str], l
             dated, found = _dated(columns), None
             if dated:
                 options = csv.ConvertOptions(include_columns=[dated], column_types={dated: pa.string()})
-                lines = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda row: "skip")
+                lines = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip)
                 with unpacked(path, allowed) as stream:
                     found = csv.read_csv(stream, parse_options=lines, convert_options=options).column(0)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is not a bill's csv or Parquet file ({reason}); have it delivered again.") from None
     days = compute.unique(found.cast(pa.string())).to_pylist() if found is not None else []  # pyright: ignore
+    if widths and not any(days):
+        width, heads = min(widths)
+        raise SourceError(f"{where}: its header has {heads} columns, its lines have {width}; have it delivered again.")
     return columns, days
 
 

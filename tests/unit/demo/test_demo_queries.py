@@ -214,5 +214,5 @@ def test_a_comparison_fits_a_terminal(
     monkeypatch.setenv("COLUMNS", str(width))
     result = CliRunner().invoke(app, ["compare", *option, "--config", str(config)], catch_exceptions=False)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", result.output).splitlines()
-    assert any(line.startswith("Verdict:" if option else "Recommendation:") for line in lines)
+    assert any(line.startswith("Verdict:" if option else "Recommendation (effective basis):") for line in lines)
     assert [line for line in lines if len(line) > width] == []
