@@ -28,7 +28,7 @@ earlier as (
 select
     billing_period, resource_id, hour_started_at, hour_ms, billed_ms,
     instance_type, other_instance_type, accelerator_family, capacity_count,
-    -- A machine fills an hour once: what an instance is billed beyond it goes to those who used the hour. A second is rounding.
+    -- A machine fills an hour once: who used it pays what is billed beyond it. A second is rounding.
     capacity_count * case when is_instance and billed_ms > 3601000 then 3600000 else billed_ms end as billed_units,
     -- A job or a cluster bills several machines' hours in one; ten seconds are rounding.
     capacity_count * case when is_instance then 1 else greatest((billed_ms + 3590000) // 3600000, 1) end as whole_count,
