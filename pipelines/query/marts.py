@@ -13,7 +13,7 @@ from pipelines.config.options import Form
 from pipelines.config.settings import Settings
 from pipelines.engine import Engine
 from pipelines.models.catalog import SCHEMAS, load_catalog
-from pipelines.models.contract import load_columns, load_contract
+from pipelines.models.contract import column_units, load_contract
 from pipelines.models.marts import open_marts, readable
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.csv_text import print_rows
@@ -73,10 +73,9 @@ def in_cents(frame: pl.DataFrame) -> pl.DataFrame:
 
     Amounts below a cent keep their first two digits, unit prices below a dollar (USD per token, epoch, hour) three.
     """
-    units = {name: column.unit or "" for name, column in load_columns().items()}
 
     def rounded(amount: pl.Series) -> pl.Series:
-        unit = units.get(amount.name, "")
+        unit = column_units().get(amount.name, "")
         is_price = unit.startswith("usd/") and unit not in _MONEY
         digits, limit = (3, Decimal(1)) if is_price else (2, Decimal("0.01"))
         figures = amount.cast(pl.Float64).round_sig_figs(digits).cast(pl.Decimal(38, 10))
