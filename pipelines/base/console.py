@@ -200,7 +200,8 @@ def cell_text(value: object) -> str:
 
 def printable(text: str) -> str:
     """What a run or a tag is called must not move a terminal's cursor, nor break a line."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    # Amounts have no-break spaces.
+    return "".join(c if c.isprintable() or c == "\u00a0" else c.encode("unicode_escape").decode() for c in text)
 
 
 def shortened(sentence: str) -> str:

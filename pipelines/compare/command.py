@@ -24,7 +24,7 @@ def compare(
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Compare the GPU and Trainium runs of a workload, or the ways to serve a model."""
+    """Compare the GPU and Trainium runs of a workload. With --serving, compare the ways to serve a model."""
     form = form_of(as_json, as_csv)
     if serving and basis is not None:
         raise UsageError("--basis cannot be combined with --serving, whose verdicts hold on effective and list cost.")

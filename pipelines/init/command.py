@@ -19,7 +19,7 @@ def init(
     region: Annotated[str | None, typer.Option("--region", help="Region of the bucket.")] = None,
     profile: Annotated[str | None, typer.Option("--profile", help="AWS profile to use.")] = None,
 ) -> None:
-    """Find billing exports, propose tags, write trainledger.toml and run doctor."""
+    """Find billing exports, write trainledger.toml and run doctor."""
     if config.exists() and not force:
         raise UsageError(f"{config} exists; use --force to replace it, or --config to write another file.")
     if "://" not in place and not Path(place).expanduser().is_dir():

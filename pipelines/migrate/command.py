@@ -34,7 +34,10 @@ def migrate(
     config: Config = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
 ) -> None:
-    """Rename old keys of the configuration, rebuild the warehouse and compare its totals with those before."""
+    """Move a warehouse of an older version to this one.
+
+    Old keys of the configuration are renamed, the warehouse is rebuilt, and its totals are compared with those before.
+    """
     migrate_warehouse(find_config(config).resolve(), Console(), dry_run=dry_run)
 
 

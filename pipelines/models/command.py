@@ -29,7 +29,7 @@ def prune(
     config: Config = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")] = False,
 ) -> None:
-    """Remove old publications and what only they showed: all of 35 days and the last of each month stay."""
+    """Remove old publications and what only they showed. All of 35 days and the last of each month stay."""
     settings, console = settings_of(config), Console()
     from pipelines.config.settings import Retention
     from pipelines.models.publish import prune as prune_publications

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pipelines.base.errors import CheckError, EngineError
 from pipelines.engine import Engine
 from pipelines.models.checks import Check, Severity, conditions, failing_rows, is_query, query_counts
-from pipelines.models.written import Counted, counted
+from pipelines.models.written import CURRENCIES, Counted, counted
 
 if TYPE_CHECKING:
     from pipelines.models.contract import Contract
@@ -141,7 +141,7 @@ def _totals(engine: Engine, table: str, check: Check, rows: Sequence[Mapping[str
     amount = next((name for name in names if name.endswith("_usd")), None)
     if amount is None:
         return {}
-    currency = next((name for name in ("billing_currency", "currency") if name in names), "'USD'")
+    currency = next((name for name in CURRENCIES if name in names), "'USD'")
     summed = engine.rows(
         f"select coalesce({currency}, 'USD') as currency, cast(sum({amount}) as decimal(38, 10)) as total "
         f"from ({failing_rows(check, table)}) as failing group by 1 having sum({amount}) is not null order by 1"

@@ -13,6 +13,7 @@ from typing import Any
 from pipelines.base.console import counted
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import Contract, load_contract
+from pipelines.models.written import CURRENCIES
 from pipelines.warehouse.part import month_of
 
 # A name in a row may be of any length; a difference by charge type is some words.
@@ -87,10 +88,10 @@ def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
             return str(text)[:LONGEST]
         contract = _contract(table)
         key = contract.key if contract else ()
-        known = {name: value for name, value in row.items() if value is not None}
+        known = {name: value for name, value in row.items() if value not in (None, "")}
         if any(name.endswith("_usd") for name in known):
             # The amounts name it.
-            known.pop("billing_currency", None)
+            known = {name: value for name, value in known.items() if name not in CURRENCIES}
         order = sorted(known, key=lambda name: (name not in key, not name.endswith("_usd")))
         return ", ".join(f"{_label(name)} {_text(name, known[name], row)[:LONGEST]}" for name in order[:_SHOWN])
     return ""
@@ -159,7 +160,7 @@ def _text(name: str, value: Any, row: Mapping[str, Any]) -> str:
     if value is None:
         return "unknown"
     if name.endswith("_usd"):
-        return _money(value, row.get("billing_currency") or "USD")
+        return _money(value, next((row[each] for each in CURRENCIES if row.get(each)), "USD"))
     # Months are their first day, times are UTC.
     if name.endswith("_month") and (month := _MONTH.fullmatch(str(value))):
         return month[1]

@@ -26,6 +26,7 @@ def build(
         list[str] | None,
         typer.Option(
             "--month",
+            metavar="<month>",
             help="Build the tables of this billing month (YYYY-MM) alone and publish nothing. Several may be named. "
             "Builds of other months may run at the same time; `build` then publishes them.",
         ),
@@ -34,6 +35,7 @@ def build(
         list[str] | None,
         typer.Option(
             "--source",
+            metavar="<name>",
             help="With --month: build only the tables that are made from the lines of this [[billing]] source. "
             "Builds of other sources of the month may run at the same time.",
         ),

@@ -42,7 +42,7 @@ def report(
         Path | None, typer.Option("--sign", help="Sign the pack by this SSH key, into PACK.sig (ssh-keygen).")
     ] = None,
 ) -> None:
-    """Write a report as one HTML page, a PDF or an evidence pack, or print it."""
+    """Write a report as an HTML page, a PDF or an evidence pack. With --terminal, print it."""
     if out and (option := {".pdf": "--pdf", ".zip": "--pack"}.get(out.suffix.lower())):
         raise UsageError(f"--out writes an HTML page; use {option} {out}.")
     if bundle and not pack:

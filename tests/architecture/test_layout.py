@@ -16,6 +16,7 @@ from pipelines.ingest.billing.columns import REVIEWED
 from pipelines.models.catalog import BILLS, INPUT_TABLES, LAYERS, SCHEMAS, SESSION_TABLES, load_catalog
 from pipelines.models.contract import contract_paths, load_columns, load_contract
 from pipelines.models.expressions import load_expressions
+from pipelines.models.written import CURRENCIES
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted((ROOT / "pipelines").rglob("*.py"))
@@ -260,3 +261,16 @@ def test_every_warning_states_what_to_do() -> None:
         if check.severity == "warn" and not check.fix
     ]
     assert missing == []
+
+
+def test_a_check_that_shows_an_amount_shows_its_currency() -> None:
+    without = []
+    for table in contract_paths():
+        contract = load_contract(table)
+        columns = [column.name for column in contract.columns]
+        for check in (check for check in contract.checks if check.query and {*CURRENCIES} & {*columns}):
+            names = sqlglot.parse_one(check.query.format(batch="batch"), read="duckdb").named_selects
+            shown = {*names, *(columns if "*" in names else ())}
+            if any(name.endswith("_usd") for name in shown) and not shown & {*CURRENCIES}:
+                without.append(f"{table}: {check.name}")
+    assert without == []

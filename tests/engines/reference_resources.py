@@ -47,8 +47,8 @@ class House:
         lake.publish({"code_revision": "", "inputs": {}, "tables": tables, "checks": []})
 
     def slices(self, model: Model) -> list[str | None]:
-        """The months a model is made by, or None for the whole."""
-        return list(self.months) if model.grain == "month" else [None]
+        """The parts a model is made by, months or months of a source, or None for the whole."""
+        return list(self._builder.parts(model, self.months))
 
     def reference(self, model: Model, month: str | None) -> Path:
         """What DuckDB made of it."""

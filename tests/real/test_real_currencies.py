@@ -89,5 +89,8 @@ def test_a_krone_bill_alone_reads_like_any_other(shared_data: Path, tmp_path: Pa
     content = (shared_data / "billing/cur_legacy/koku_2023-06-01.csv").read_bytes()
     legacy_export(tmp_path, {"day.csv": content}, name="krone", month="20230601-20230701")
     config = write_config(tmp_path, billing="krone")
-    assert "Published 1: 1 billing month," in printed("build", "--config", str(config))
+    built = printed("build", "--config", str(config))
+    assert "Published 1: 1 billing month," in built and "NOK\u00a030.00" in built
+    # Its warnings are in kroner too.
+    assert "used cost NOK 0.30" in built and "$" not in built
     assert "Nothing changed since publication 1" in printed("build", "--config", str(config))

@@ -127,3 +127,16 @@ def test_spellings_are_several_teams_where_configured(tmp_path: Path) -> None:
     days = [("05", "Vision"), ("06", " vision "), ("07", None), ("20", None)]
     expected = [(day, team, Decimal(2)) for day, team in days]
     assert ledger(tmp_path, '\n[policy]\nteam_spelling = "exact"\n') == expected
+
+
+def test_a_tag_names_the_team_of_what_is_no_accelerator_too(tmp_path: Path) -> None:
+    """A tagged hour of m5.large at $2 is its tag's, an untagged one at $3 its account's: neither is of a run."""
+    hours = {"10": ("2", {"tags": '{"user_team": "Vision"}'}), "11": ("3", {})}
+    lines = [
+        instance_hour(f"2026-07-05T{hour}", "i-0b", "m5.large", rate, **tag) for hour, (rate, tag) in hours.items()
+    ]
+    write_export(tmp_path, {"2026-07": lines})
+    config = write_config(tmp_path, billing=tmp_path / "export")
+    config.write_text(f'{config.read_text()}\n[teams]\naccounts = {{"{ACCOUNT}" = "platform"}}\n')
+    rows = ask(lazy_warehouse(config), "select bucket, team, effective_cost_usd from fct_ledger order by 2").rows()
+    assert rows == [("other", "platform", Decimal(3)), ("other", "vision", Decimal(2))]

@@ -65,7 +65,7 @@ summed as (
             then instance_type end as instance_type,
         case when is_shared_out or bucket in ('serving', 'unattributed', 'idle', 'shared') then tag_owner end
             as tag_owner,
-        case when is_shared_out or bucket in ('serving', 'unattributed', 'idle', 'shared') then tag_team end
+        case when is_shared_out or bucket in ('serving', 'unattributed', 'idle', 'shared', 'other') then tag_team end
             as tag_team,
         case when is_shared_out or bucket in ('unattributed', 'idle', 'shared')
             or (bucket = 'run' and tag_run_id <> named_run_id) then tag_run_id end as tag_run_id,
