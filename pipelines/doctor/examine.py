@@ -10,6 +10,7 @@ from pathlib import Path
 from pipelines.base.address import is_s3, redacted
 from pipelines.base.console import counted
 from pipelines.config import sources
+from pipelines.config.access import Access
 from pipelines.config.settings import Settings, Warehouse
 from pipelines.doctor.aws import ACTIVATION, DEFINITION, examine_account, may_describe_capacity
 from pipelines.doctor.billing import BillExam
@@ -20,7 +21,7 @@ from pipelines.ingest.inventory.invoices import read_invoices
 from pipelines.ingest.inventory.offers import read_offers
 from pipelines.ingest.inventory.registrations import REGISTRATION, read_registrations
 from pipelines.ingest.inventory.reservations import ANSWERS, read_reservations
-from pipelines.ingest.runs.tracker import runs_fingerprint
+from pipelines.ingest.runs.tracker import require_known_kind, runs_fingerprint
 from pipelines.ingest.serving import cloudwatch
 from pipelines.models.warehouse import PRIVATE, work_folder
 from pipelines.warehouse.publication import Publications
@@ -66,14 +67,19 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
         read = partial(read_offers, [source], families)
         yield from examine_inventory(Subject(f"capacity offers {source.name}"), "offer", read)
     yield from examine_warehouse(warehouse, now)
+    if settings.access:
+        yield from examine_access(settings.access)
     if settings.privacy.pseudonyms:
         yield from examine_privacy(work_folder(warehouse.location, warehouse.endpoint_url))
 
 
 @until_stopped
 def examine_runs(source: sources.RunSource) -> Iterator[Finding]:
-    """A run source: reachable, of a kind that is read, and with something in it."""
+    """A run source: of a kind that is read, reachable, and with something in it."""
     subject = Subject(f"runs {source.name}")
+    with subject.trying("kind"):
+        # Also where the location cannot be reached, for a build stops at it first.
+        require_known_kind(source)
     with subject.trying("reachable", "s3:ListBucket", source.location):
         store = open_store(source.location, **source.reach, hurried=True)
         found = store.list()
@@ -182,6 +188,15 @@ def examine_warehouse(warehouse: Warehouse, now: datetime) -> Iterator[Finding]:
     else:
         fix = "change its permissions, or choose another location"
         yield subject.fail("writable", f"{folder} is not writable: {fix}.", 2)
+
+
+@until_stopped
+def examine_access(access: Access) -> Iterator[Finding]:
+    """The policy of who may see which teams, read as the dashboard reads it."""
+    subject = Subject("access")
+    with subject.trying("policy"):
+        readers = access.grants().readers
+    yield subject.ok("policy", f"{access.policy} names {counted(len(readers), 'reader')}.")
 
 
 def examine_privacy(work: Path) -> Iterator[Finding]:

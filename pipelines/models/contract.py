@@ -299,6 +299,12 @@ def _parsed() -> dict[str, Any]:
 
 
 @cache
+def column_units() -> Mapping[str, str]:
+    """The units of the columns of our tables, by name; empty for a column without one."""
+    return {column["name"]: column["unit"] or "" for table in _parsed().values() for column in table["columns"]}
+
+
+@cache
 def _recorder() -> TypeAdapter[Contract]:
     return TypeAdapter(Contract)
 

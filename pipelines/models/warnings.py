@@ -23,6 +23,8 @@ WARNINGS = 5
 # The column of a sample row that is a sentence already; "doubt" in publications of older versions.
 _SENTENCES = ("warning", "doubt")
 _DECIMAL = re.compile(r"-?\d+\.\d{3,}")
+_MONTH = re.compile(r"(\d{4}-\d\d)-01")
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(?::00)?(:[\d.]+)?")
 # Columns of an example.
 _SHOWN = 10
 
@@ -159,6 +161,11 @@ def _text(name: str, value: Any, row: Mapping[str, Any]) -> str:
         return "unknown"
     if name.endswith("_usd"):
         return _money(value, next((row[each] for each in CURRENCIES if row.get(each)), "USD"))
+    # Months are their first day, times are UTC.
+    if name.endswith("_month") and (month := _MONTH.fullmatch(str(value))):
+        return month[1]
+    if name.endswith("_at") and (moment := _MOMENT.fullmatch(str(value))):
+        return f"{moment[1]} {moment[2]}{moment[3] or ''} UTC"
     if name.endswith("_tokens"):
         return f"{Decimal(str(value)).normalize():,f}"
     # A decimal is text in a sample.

@@ -14,7 +14,7 @@ from pipelines.config.options import Form
 from pipelines.config.settings import Settings
 from pipelines.engine import Engine
 from pipelines.models.catalog import SCHEMAS, load_catalog
-from pipelines.models.contract import load_contract
+from pipelines.models.contract import column_units, load_contract
 from pipelines.models.marts import open_marts, readable
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.csv_text import print_rows
@@ -28,6 +28,8 @@ with (resources.DASHBOARDS / "marts.csv").open(encoding="utf-8", newline="") as 
 _PREFIX = re.compile(r"^DuckDB: ((\w+ )+Error: )?")
 # Shown first where not every column fits.
 BASES = ("effective_cost_usd", "billed_cost_usd")
+# Units of amounts that are money to spend rather than unit prices.
+_MONEY = ("usd/month", "usd/run")
 
 
 def run_query(
@@ -82,13 +84,19 @@ def _refused(error: str, sql: str) -> str:
 
 
 def in_cents(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows with amounts of money rounded to cents; amounts below a cent keep their first two digits."""
+    """The rows with amounts of money rounded to cents.
+
+    Amounts below a cent keep their first two digits, unit prices below a dollar (USD per token, epoch, hour) three.
+    """
 
     def rounded(amount: pl.Series) -> pl.Series:
-        small = (amount != 0) & (amount.abs() < Decimal("0.01"))
+        unit = column_units().get(amount.name, "")
+        is_price = unit.startswith("usd/") and unit not in _MONEY
+        digits, limit = (3, Decimal(1)) if is_price else (2, Decimal("0.01"))
+        figures = amount.cast(pl.Float64).round_sig_figs(digits).cast(pl.Decimal(38, 10))
+        small = (amount.abs() < limit) & (figures != amount.round(2))
         if not small.any():
             return amount.round(2).cast(pl.Decimal(38, 2))
-        figures = amount.cast(pl.Float64).round_sig_figs(2).cast(pl.Decimal(38, 10))
         return pl.select(pl.when(small).then(figures).otherwise(amount.round(2))).to_series().alias(amount.name)
 
     money = [name for name, kind in frame.schema.items() if name.endswith("_usd") and kind.is_decimal()]

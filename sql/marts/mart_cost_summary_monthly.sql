@@ -20,9 +20,8 @@ line as (
         -- Storage and network of a run are spend on the accelerators of that run.
         case when cost.bucket = 'run' then coalesce(max(nullif(cost.accelerator_family, 'none'))
             over (partition by cost.billing_currency, cost.run_id), 'none') else 'no run' end as run_accelerator_family,
-        cost.account_id, cost.service,
+        cost.account_id, cost.service, coalesce(cost.other_use, 'accelerator') as accelerator,
         case when cost.bucket = 'other' then cost.service else 'not other' end as other_service,
-        coalesce(cost.other_use, 'accelerator') as accelerator,
         coalesce(cost.other_use, cost.instance_type, 'no instance type') as accelerator_instance_type,
         coalesce(cost.other_use, cost.account_id) as accelerator_account,
         coalesce(cost.other_use, cost.team, 'no team') as accelerator_team,
@@ -39,8 +38,7 @@ line as (
 
 summed as (
     select billing_month, billing_currency,
-        case
-            when grouping(bucket) = 0 then 'bucket' when grouping(bucket_group) = 0 then 'bucket_group'
+        case when grouping(bucket) = 0 then 'bucket' when grouping(bucket_group) = 0 then 'bucket_group'
             when grouping(accelerator_family) = 0 then 'accelerator_family'
             when grouping(run_accelerator_family) = 0 then 'run_accelerator_family'
             when grouping(account_id) = 0 then 'account' when grouping(service) = 0 then 'service'
@@ -48,8 +46,7 @@ summed as (
             when grouping(accelerator_instance_type) = 0 then 'accelerator_instance_type'
             when grouping(accelerator_account) = 0 then 'accelerator_account'
             when grouping(accelerator_team) = 0 then 'accelerator_team'
-            when grouping(accelerator_run) = 0 then 'accelerator_run'
-            else 'total' end as dimension,
+            when grouping(accelerator_run) = 0 then 'accelerator_run' else 'total' end as dimension,
         coalesce(bucket, bucket_group, accelerator_family, run_accelerator_family, account_id, service, other_service,
             accelerator, accelerator_instance_type, accelerator_account, accelerator_team, accelerator_run, 'all')
             as dimension_value,
@@ -63,9 +60,10 @@ summed as (
         (accelerator_account), (accelerator_team), (accelerator_run))
 ),
 
--- A value that a month lacks cost nothing in it; a bucket that no month has cost nothing at all.
+-- A value that a month lacks cost nothing in it; but without recorded runs what they used or left idle is unknown.
 wanted as (
-    select month.billing_month, month.billing_currency, known.dimension, known.dimension_value
+    select month.billing_month, month.billing_currency, known.dimension, known.dimension_value,
+        run_count > 0 or dimension not like 'bucket%' or dimension_value not in ('run', 'idle') as is_known
     from (select distinct billing_month, billing_currency from summed) as month
     join (
         select distinct billing_currency, dimension, dimension_value from summed
@@ -74,34 +72,37 @@ wanted as (
         union
         select summed.billing_currency, 'bucket_group', ref_bucket.bucket_group from summed cross join ref_bucket
     ) as known on known.billing_currency = month.billing_currency
+    cross join (select count(*) as run_count from dim_run) as recorded
 ),
 
 monthly as (
-    select billing_month, billing_currency, dimension, dimension_value,
-        case when is_on_bill then accelerator_hours else 0 end as accelerator_hours,
-        case when is_on_bill then list_cost_usd else 0 end as list_cost_usd, is_cost_partial is true as is_cost_partial,
-        case when is_on_bill then effective_cost_usd else 0 end as effective_cost_usd,
-        coalesce(billed_cost_usd, 0) as billed_cost_usd, coalesce(unallocated_fee_usd, 0) as unallocated_fee_usd
+    select wanted.billing_month, wanted.billing_currency, wanted.dimension, wanted.dimension_value,
+        case when is_on_bill then accelerator_hours when is_known then 0 end as accelerator_hours,
+        case when is_on_bill then list_cost_usd when is_known then 0 end as list_cost_usd,
+        case when is_on_bill then effective_cost_usd when is_known then 0 end as effective_cost_usd,
+        case when is_on_bill then billed_cost_usd when is_known then 0 end as billed_cost_usd,
+        coalesce(unallocated_fee_usd, 0) as unallocated_fee_usd, is_cost_partial is true as is_cost_partial
     from wanted
-    left join summed using (billing_month, billing_currency, dimension, dimension_value)
+    left join summed on summed.billing_month = wanted.billing_month and summed.dimension = wanted.dimension
+        and summed.billing_currency = wanted.billing_currency and summed.dimension_value = wanted.dimension_value
+        and (is_known or effective_cost_usd <> 0 or billed_cost_usd <> 0 or is_cost_partial)
 ),
 
 running as (
-    select *,
-        lag(effective_cost_usd) over running as previous_effective_cost_usd,
+    select *, lag(effective_cost_usd) over running as previous_effective_cost_usd,
         lag(is_cost_partial) over running as is_previous_cost_partial,
         sum(accelerator_hours) over running as running_accelerator_hours,
+        sum(billed_cost_usd) over running as running_billed_cost_usd,
         case when count(list_cost_usd) over running = count(*) over running then sum(list_cost_usd) over running end
-            as running_list_cost_usd,
+            as running_list_cost_usd, bool_or(is_cost_partial) over running as is_running_cost_partial,
         nullif(sum(effective_cost_usd) over running, case when bool_or(is_cost_partial) over running then 0 end)
-            as running_effective_cost_usd, bool_or(is_cost_partial) over running as is_running_cost_partial,
-        sum(billed_cost_usd) over running as running_billed_cost_usd
+            as running_effective_cost_usd
     from monthly
     window running as (partition by billing_currency, dimension, dimension_value order by billing_month)
 )
 
 select
-    running.billing_month, running.billing_currency, running.dimension, running.dimension_value,
+    running.billing_month, running.billing_currency, running.dimension, running.dimension_value, running.is_cost_partial,
     running.accelerator_hours, running.list_cost_usd, running.effective_cost_usd, running.billed_cost_usd,
     -- Credits may make the whole, or a part of it, less than nothing: then a share means nothing. Of a partial cost
     -- neither share nor change is known.
@@ -110,8 +111,7 @@ select
     case when not (running.is_cost_partial or running.is_previous_cost_partial)
         then running.effective_cost_usd - running.previous_effective_cost_usd end as monthly_change_usd,
     running.running_accelerator_hours, running.running_list_cost_usd, running.running_effective_cost_usd,
-    running.running_billed_cost_usd, running.unallocated_fee_usd, running.is_cost_partial,
-    running.is_running_cost_partial,
+    running.running_billed_cost_usd, running.unallocated_fee_usd, running.is_running_cost_partial,
     case when whole.running_effective_cost_usd > 0 and not whole.is_running_cost_partial
         then ratio(running.running_effective_cost_usd, whole.running_effective_cost_usd) end as running_share_ratio,
     running.billing_month = max(running.billing_month) over (partition by running.billing_currency) as is_newest_month

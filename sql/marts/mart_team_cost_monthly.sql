@@ -95,11 +95,12 @@ select
     billing_month, team, accelerator_family, billing_currency,
     count(distinct run_id) as run_count,
     sum(accelerator_hours) as accelerator_hours,
-    -- Unknown where no run of the team has a cost on the bill.
+    -- Unknown where no run of the team has a cost on the bill, or none is recorded at all; then so is what runs left idle.
     nullif(coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0),
-        case when bool_or(bucket = 'run' and effective_cost_usd is null) then 0 end) as run_cost_usd,
+        case when recorded.run_count = 0 or bool_or(bucket = 'run' and effective_cost_usd is null) then 0 end) as run_cost_usd,
     coalesce(sum(effective_cost_usd) filter (where bucket = 'serving'), 0) as serving_cost_usd,
-    coalesce(sum(effective_cost_usd) filter (where bucket = 'idle'), 0) as idle_cost_usd,
+    nullif(coalesce(sum(effective_cost_usd) filter (where bucket = 'idle'), 0), case when recorded.run_count = 0 then 0 end)
+        as idle_cost_usd,
     coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) as shared_cost_usd,
     coalesce(sum(effective_cost_usd) filter (where bucket = 'unattributed'), 0) as unattributed_cost_usd,
     coalesce(sum(effective_cost_usd) filter (where bucket in ('capacity_unused', 'commitment_unused')), 0) as unused_cost_usd,
@@ -112,4 +113,5 @@ select
         as showback_cost_usd
 from cost
 cross join policy
-group by billing_month, team, accelerator_family, billing_currency, policy.shared_cost
+cross join (select count(*) as run_count from dim_run) as recorded
+group by billing_month, team, accelerator_family, billing_currency, policy.shared_cost, recorded.run_count

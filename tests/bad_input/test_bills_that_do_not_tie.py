@@ -95,7 +95,7 @@ def test_a_closed_bill_that_does_not_tie_is_reported_by_charge_type(
     ledger.restate(*HOURS, *lines)
     refused = ledger.refused(1)
     assert "detail_bill_identity_monthly: a closed bill does not tie fails for 1 row, for example " in refused
-    assert "payer account 000011112222, billing month 2026-07-01" in refused
+    assert "payer account 000011112222, billing month 2026-07," in refused
     difference, by_charge_type = message
     assert f"{difference}, " in refused and f", by charge type {by_charge_type};" in refused
 

@@ -39,7 +39,10 @@ UNBROKEN = {
     "fct_charge_sum_monthly": {"month_of_an_account_delivered_by_two_sources"},
     "stg_aws__invoice_total": {"bill_of_a_payer_without_any_cost"},
     "fct_invoice_monthly": {"bill_and_charges_differ"},
-    "fct_resource_hourly": {"an_open_bill_has_more_than_an_hour_of_an_instance"},
+    "fct_resource_hourly": {
+        "an_instance_is_billed_for_part_of_another_hour",
+        "an_open_bill_has_more_than_an_hour_of_an_instance",
+    },
     "fct_resource_share_hourly": {"machine_of_another_type_on_the_bill_than_in_its_run"},
     "dim_run": {"tokens_far_from_steps_times_batch_times_length"},
     "fct_run": {

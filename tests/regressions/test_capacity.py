@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from support.bills import instance_hour, write_config, write_export
 from support.lab import Lab
 from support.ledger_law import BASES, LINES_THAT_DO_NOT_SUM
-from support.ledgers import build_warehouse
+from support.ledgers import build_warehouse, publish_tables
 from support.odd_lines import JOB, ask, line
 from support.random_ledgers import BLOCK, MONTH, Stay, at, machine_line, tracker
 from support.small_company import Company
@@ -18,6 +19,7 @@ from support.stories import build_story
 
 from pipelines.models.build import FailedChecks
 from pipelines.models.contract import load_contract
+from pipelines.models.warnings import failed_checks, sentence
 
 HOUR_MS = 3_600_000
 
@@ -169,6 +171,71 @@ def test_runs_that_claim_more_time_than_was_billed() -> None:
         stays=stays,
     )
     assert found == [("run-0", 20), ("run-1", 20)]
+
+
+# 1.467222 hours at 3.06 an hour are 4.48969932 for an hour of one GPU. Half of it is 2.24484966, a quarter 1.12242483.
+OVERFULL = {
+    "no run": ([], [("unattributed", "4.48969932", "1.467222")]),
+    "a run of the whole hour": ([(1, 0, HOUR_MS)], [("run-0", "4.48969932", "1.467222")]),
+    "a run of half of it": (
+        [(1, 0, HOUR_MS // 2)],
+        [("idle", "2.24484966", "0.733611"), ("run-0", "2.24484966", "0.733611")],
+    ),
+    "a run of a quarter, without a count": (
+        [(None, 0, HOUR_MS // 4)],
+        [("idle", "3.36727449", "1.1004165"), ("run-0", "1.12242483", "0.3668055")],
+    ),
+    "two runs, one after the other": (
+        [(1, 0, HOUR_MS // 2), (1, HOUR_MS // 2, HOUR_MS)],
+        [("run-0", "2.24484966", "0.733611"), ("run-1", "2.24484966", "0.733611")],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OVERFULL)
+def test_a_line_of_more_than_its_hour_is_shared_out_as_the_hour_is(case: str) -> None:
+    """AWS bills Spot lines of 1.467222 hours within an hour: who used the hour pays the whole line, once."""
+    claims, expected = OVERFULL[case]
+    machine = {"line_item_usage_type": "USW2-SpotUsage:p3.2xlarge", "product_instance_type": "p3.2xlarge"}
+    bill = [machine_line("i-0a", 0, "1.467222", "4.48969932", **machine)]
+    rows = tracker([Stay(run_no, "i-0a", *claim) for run_no, claim in enumerate(claims)])
+    for row in rows["tracker_resource"]:
+        row["instance_type"] = "p3.2xlarge"
+    with Lab({MONTH: bill}, rows) as lab:
+        found = lab.ask(
+            "select coalesce(run_id, bucket), sum(effective_cost_usd), sum(accelerator_hours), min(effective_cost_usd) "
+            "from fct_ledger group by 1 order by 1",
+            "fct_ledger",
+        )
+        assert [(name, cost, hours) for name, cost, hours, _ in found] == [
+            (name, Decimal(cost), Decimal(hours)) for name, cost, hours in expected
+        ]
+        assert min(least for *_, least in found) > 0
+        assert lab.ask(LINES_THAT_DO_NOT_SUM, "fct_ledger_line", "fct_charge") == []
+        assert failing(lab, "fct_resource_hourly") == ["an_instance_is_billed_for_part_of_another_hour"]
+        assert failing(lab, "fct_resource_share_hourly") == []
+
+
+def failing(lab: Lab, table: str) -> list[str]:
+    """The checks of a table that find rows."""
+    checks = [made for made in load_contract(f"core/{table}").checks if made.kind == "rows"]
+    tables = (table, "stg_tracker__stay_monthly", "fct_resource_hourly", "fct_charge")
+    return [made.name for made in checks if lab.ask(made.query.format(batch=table), *tables)]
+
+
+def test_a_line_of_more_than_its_hour_is_published_with_a_warning(tmp_path: Path) -> None:
+    """The warning states dollars, owner and what to do; the month is published."""
+    line = instance_hour("2026-07-10T10", "i-gpu", "p3.2xlarge", "3.06", "1.467222")
+    config = write_config(tmp_path, billing=write_export(tmp_path, {"2026-07": [line]}))
+    builder = publish_tables(config, ("mart_cost_ledger_daily",))
+    (warned,) = [
+        sentence(check)
+        for check in failed_checks(builder.lake.current().checks, "warn")
+        if check["table"] == "fct_resource_hourly"
+    ]
+    assert "an instance is billed for part of another hour: 1 row of fct_resource_hourly 2026-07" in warned
+    assert "resource i-gpu" in warned and "billed hours 1.47" in warned and "effective cost $4.49" in warned
+    assert "Nothing is lost: who used the hour pays all of it." in warned and warned.endswith("Owner: ml-finops.")
 
 
 def test_a_failing_error_check_stops_the_build(built_company: Company, tmp_path: Path) -> None:

@@ -24,6 +24,14 @@ PRICE = Decimal("1.006")
 LEDGER = "select bucket, run_id, evidence, team, effective_cost_usd from fct_ledger order by 1, 2"
 FIGURE = "select figure_table, figure_key, before_cost_usd, after_cost_usd from detail_restated_figure"
 
+TEAM = (
+    "select team, run_cost_usd, idle_cost_usd, unattributed_cost_usd, effective_cost_usd, showback_cost_usd "
+    "from mart_team_cost_monthly"
+)
+BUCKETS = "select dimension_value, {}_cost_usd from mart_cost_summary_monthly where dimension = 'bucket'"
+_BUCKETS = ("run", "serving", "idle", "unattributed", "capacity_unused", "commitment_unused", "shared", "other")
+NOTHING = dict.fromkeys(_BUCKETS, 0) | {"unattributed": PRICE}
+
 
 def tagged(value: str, clock: int = 10, resource: str = "i-0a", team: str = "", **more: str) -> dict[str, str]:
     tags = f'{{"user_run_id": "{value}", "user_team": "{team}"}}'
@@ -32,6 +40,28 @@ def tagged(value: str, clock: int = 10, resource: str = "i-0a", team: str = "", 
 
 def config_of(root: Path, lines: Sequence[Mapping[str, str]], events: Sequence[Mapping[str, object]] = ()) -> Path:
     return write_config(root, billing=write_export(root, {"2026-07": lines}), runs=write_events(root / "runs", events))
+
+
+def test_without_any_run_what_runs_used_or_left_idle_is_unknown(tmp_path: Path) -> None:
+    """An hour that no run or tag names: its dollars are unattributed, and what runs cost is unknown, never zero."""
+    builder = lazy_warehouse(config_of(tmp_path, [instance_hour("2026-07-14T10", "i-0c", "g5.xlarge", str(PRICE))]))
+    assert ask(builder, TEAM).rows() == [("no team", None, None, PRICE, PRICE, PRICE)]
+    assert dict(ask(builder, BUCKETS.format("effective")).rows()) == NOTHING | {"run": None, "idle": None}
+    assert dict(ask(builder, BUCKETS.format("running_billed")).rows()) == NOTHING | {"run": None, "idle": None}
+    groups = "select dimension_value, effective_cost_usd from mart_cost_summary_monthly where dimension like '{}'"
+    found = dict(ask(builder, groups.format("bucket_group")).rows())
+    assert found == {"run": None, "serving": 0, "unused": PRICE, "other": 0}
+    assert ask(builder, groups.format("total")).rows() == [("all", PRICE)]
+
+
+def test_with_a_recorded_run_nothing_used_is_zero(tmp_path: Path) -> None:
+    """The run held a machine that is not on the bill, so of this bill runs used and left idle nothing."""
+    lines = [instance_hour("2026-07-14T10", "i-0c", "g5.xlarge", str(PRICE))]
+    events = one_attempt("r-1", ["i-0d"], "g5.xlarge", datetime(2026, 7, 14, 10), timedelta(hours=1))
+    builder = lazy_warehouse(config_of(tmp_path, lines, events))
+    assert ask(builder, TEAM).rows() == [("no team", 0, 0, PRICE, PRICE, PRICE)]
+    assert dict(ask(builder, BUCKETS.format("effective")).rows()) == NOTHING
+    assert dict(ask(builder, BUCKETS.format("running_billed")).rows()) == NOTHING
 
 
 def test_a_run_that_only_a_tag_names_has_its_dollars_and_its_team(tmp_path: Path) -> None:
@@ -44,7 +74,7 @@ def test_a_run_that_only_a_tag_names_has_its_dollars_and_its_team(tmp_path: Path
         *2 * [("unattributed", None, None, None, PRICE)],
     ]
     team = "select team, run_count, run_cost_usd, unattributed_cost_usd from mart_team_cost_monthly order by 1"
-    assert ask(builder, team).rows() == [("nlp", 0, 2 * PRICE, 0), ("no team", 0, 0, 2 * PRICE)]
+    assert ask(builder, team).rows() == [("nlp", 0, 2 * PRICE, 0), ("no team", 0, None, 2 * PRICE)]
     listed = (
         "select run_id, is_probably_run, accelerator_hours, effective_cost_usd, started_at, ended_at "
         "from detail_provisional_run order by 1"

@@ -329,9 +329,11 @@ def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
         absent = ", ".join(f"cast(null as varchar) as {name}" for name in absent)
         # Each family of a test's ledger is the one of its run.
         engine.view_sql("fct_ledger", f"select *, accelerator_family as run_id, {absent} from mart_cost_ledger_daily")
+    named = "run_id from mart_run_cost" if "mart_run_cost" in marts else "'' as run_id where false"
+    engine.view_sql("dim_run", f"select {named}")
     engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
     made = {"fct_run": "mart_run_cost", "fct_ledger": "mart_cost_ledger_daily"}
-    present = {"ref_bucket", *(name for name, mart in made.items() if mart in marts), *marts}
+    present = {"ref_bucket", "dim_run", *(name for name, mart in made.items() if mart in marts), *marts}
     for model in (catalog[name] for name in SUMMED):
         if present >= set(model.inputs):
             present.add(model.name)

@@ -47,8 +47,8 @@ def test_a_check_that_warned_is_one_sentence_and_the_summary_counts_it(tmp_path:
     (row,) = [line for line in page.splitlines() if "cuts nothing" in line]
     start = "Warning: as of lies before the newest use and cuts nothing: 1 row of fct_invoice_monthly, for example "
     assert row.startswith(start)
-    assert "as of at 2026-07-14T10:30:00" in row
-    assert "newest use ended at 2026-07-14T11:00:00" in row
+    assert "as of at 2026-07-14 10:30 UTC" in row
+    assert "newest use ended at 2026-07-14 11:00 UTC" in row
     assert row.endswith("Owner: ml-finops.")
     # The same checks were run; one more of them did not pass.
     (passed, of, warned), early = summary(plain), summary(page)

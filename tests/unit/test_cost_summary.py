@@ -42,6 +42,7 @@ def summary() -> Iterator[DuckDBEngine]:
     with DuckDBEngine(threads=1) as engine:
         engine.view_sql("fct_ledger", LEDGER)
         engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
+        engine.view_sql("dim_run", "select 'r-1' as run_id")
         # No fee of these months lacks its use.
         engine.view_sql(
             "detail_billing_month",

@@ -158,6 +158,7 @@ def test_split_and_capacity_columns_show_what_the_export_was_configured_for(tmp_
         ("nowhere", "events", 3, "nowhere cannot be listed"),
         ("runs", "events", 3, "holds no billing manifest"),
         ("export", "telepathy", 2, "kind 'telepathy' is not supported"),
+        ("nowhere", "telepathy", 2, "kind 'telepathy' is not supported"),
     ],
 )
 def test_what_cannot_be_read_gives_the_exit_code(
@@ -169,6 +170,35 @@ def test_what_cannot_be_read_gives_the_exit_code(
     findings = list(examine(load_settings(config), NOW))
     assert exit_code(findings) == code
     assert any(message in finding.message for finding in findings if finding.status == "fail")
+
+
+def test_a_kind_that_no_reader_has_is_found_where_the_runs_are_not(tmp_path: Path) -> None:
+    config = write_config(tmp_path, billing=write_export(tmp_path, {"2026-07": [hour()]}), runs=tmp_path / "nowhere")
+    config.write_text(config.read_text().replace('kind = "events"', 'kind = "foo"'))
+    finding = by_check(config)["runs jobs", "kind"]
+    assert (finding.status, finding.exit_code) == ("fail", 2)
+    assert "[[runs]] jobs: kind 'foo' is not supported; write one of " in finding.message
+
+
+@pytest.mark.parametrize(
+    ("policy", "status", "message"),
+    [
+        (None, "fail", "access.toml cannot be read (No such file or directory); [access] policy names the file of"),
+        ("readers = 1", "fail", "access.toml"),
+        ('[readers]\n"ana@acme.dev" = "all"\n', "ok", "access.toml names 1 reader."),
+    ],
+)
+def test_the_access_policy_is_read_as_the_dashboard_reads_it(
+    tmp_path: Path, policy: str | None, status: str, message: str
+) -> None:
+    config = write_config(tmp_path, billing=write_export(tmp_path, {"2026-07": [hour()]}))
+    config.write_text(config.read_text() + '\n[access]\npolicy = "access.toml"\n')
+    if policy is not None:
+        (tmp_path / "access.toml").write_text(policy)
+    findings = by_check(config)
+    finding = findings["access", "policy"]
+    assert finding.status == status and message in finding.message
+    assert exit_code(findings.values()) == (2 if status == "fail" else 0)
 
 
 def test_a_configuration_without_a_bill_is_a_mistake(tmp_path: Path) -> None:

@@ -70,4 +70,4 @@ def test_a_cut_before_the_newest_use_is_reported_with_both_moments(tmp_path: Pat
     assert warnings_of("2026-07-14T11:00:00Z") == []
     (warning,) = warnings_of("2026-07-14T12:30:00+02:00")
     assert warning.startswith("Warning: as of lies before the newest use and cuts nothing: 1 row")
-    assert "as of at 2026-07-14T10:30:00" in warning and "newest use ended at 2026-07-14T11:00:00" in warning
+    assert "as of at 2026-07-14 10:30 UTC" in warning and "newest use ended at 2026-07-14 11:00 UTC" in warning

@@ -9,6 +9,7 @@ import pytest
 from support.commands import run_command
 from support.small_company import Company
 
+from pipelines.base.console import cell_text
 from pipelines.models.catalog import load_catalog
 from pipelines.query.marts import MARTS, in_cents
 
@@ -57,6 +58,26 @@ def test_a_table_shows_cents_and_with_exact_every_digit(built_company: Company, 
 def test_amounts_that_are_unknown_stay_unknown() -> None:
     money = pl.Series("a_usd", [Decimal("1.005"), None, Decimal("0.00")], pl.Decimal(20, 10))
     assert in_cents(money.to_frame())["a_usd"].to_list() == [Decimal("1.00"), None, Decimal("0.00")]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("cost_per_million_tokens_usd", ["0.0134", "0.00298", "0.123", "1.23"]),
+        ("price_per_hour_usd", ["0.0134", "0.00298", "0.123", "1.23"]),
+        ("effective_cost_usd", ["0.01", "0.003", "0.12", "1.23"]),
+        ("a_usd", ["0.01", "0.003", "0.12", "1.23"]),
+    ],
+)
+def test_unit_prices_below_a_dollar_keep_three_digits(name: str, shown: list[str]) -> None:
+    exact = ("0.0134", "0.002983", "0.12345", "1.2345")
+    frame = pl.Series(name, map(Decimal, exact), pl.Decimal(38, 6)).to_frame()
+    assert [cell_text(value) for value in in_cents(frame)[name]] == shown
+
+
+def test_unit_prices_that_cents_state_in_full_are_shown_in_cents() -> None:
+    frame = pl.Series("cost_per_epoch_usd", map(Decimal, ("270", "0.5", "0")), pl.Decimal(38, 6)).to_frame()
+    assert [cell_text(value) for value in in_cents(frame)["cost_per_epoch_usd"]] == ["270.00", "0.50", "0.00"]
 
 
 def test_many_wide_rows_keep_their_costs(built_company: Company, capsys: Captured, terminal: None) -> None:

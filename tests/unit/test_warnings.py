@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -74,6 +75,23 @@ def test_the_rows_of_a_page_have_labels_and_rounded_figures() -> None:
     assert failed["rows"] == [
         {"run": "a", "cost at stake": "$55.04", "quantity": "2.00", "used ratio": "0.33", "owner": "unknown"}
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("billing_month", "2018-10-01", "billing month 2018-10"),
+        ("billing_month", date(2018, 10, 1), "billing month 2018-10"),
+        ("first_month", "never", "first month never"),
+        ("hour_started_at", "2018-10-30T17:00:00", "hour started at 2018-10-30 17:00 UTC"),
+        ("hour_started_at", datetime(2018, 10, 30, 17), "hour started at 2018-10-30 17:00 UTC"),
+        ("as_of_at", "2018-10-30 17:00:07.250000", "as of at 2018-10-30 17:00:07.250000 UTC"),
+        ("usage_date", "2018-10-01", "usage date 2018-10-01"),
+        ("run_name", "2018-10-30T17:00:00", "run name 2018-10-30T17:00:00"),
+    ],
+)
+def test_a_month_is_no_day_and_a_time_has_its_zone(name: str, value: object, shown: str) -> None:
+    assert example("marts/mart_run_cost", [{name: value}]) == shown
 
 
 def test_the_owner_is_who_the_configuration_names() -> None:

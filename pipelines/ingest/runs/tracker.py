@@ -66,12 +66,17 @@ def runs_fingerprint(source: RunSource) -> str:
     return hashlib.sha256(state.encode()).hexdigest()
 
 
-@contextmanager
-def _reader(source: RunSource) -> Iterator[ModuleType]:
-    """The module that reads the kind of a source; malformed content is a SourceError with the source."""
+def require_known_kind(source: RunSource) -> None:
+    """UsageError for a source of a kind that no module reads."""
     if source.kind not in READERS:
         known = ", ".join(READERS)
         raise UsageError(f"[[runs]] {source.name}: kind {source.kind!r} is not supported; write one of {known}.")
+
+
+@contextmanager
+def _reader(source: RunSource) -> Iterator[ModuleType]:
+    """The module that reads the kind of a source; malformed content is a SourceError with the source."""
+    require_known_kind(source)
     what = f"[[runs]] {source.name}: the content of {redacted(source.location)}"
     with reading(what, f"check that it is of kind {source.kind!r}"):
         yield import_module(READERS[source.kind])

@@ -15,7 +15,7 @@ with resource_hour as (
         greatest(max(accelerator_count), 1) as capacity_count,
         max(capacity_reservation_id) as capacity_reservation_id,
         max(tag_run_id) as tag_run_id,
-        job_name(resource_id) is not null as is_job
+        job_name(resource_id) is not null as is_job, is_instance_id(resource_id) as is_instance
     from fct_charge
     where line_class = 'instance'
     group by billing_period, resource_id, usage_started_at
@@ -28,9 +28,10 @@ earlier as (
 select
     billing_period, resource_id, hour_started_at, hour_ms, billed_ms,
     instance_type, other_instance_type, accelerator_family, capacity_count,
-    billed_ms * capacity_count as billed_units,
+    -- A machine fills an hour once: who used it pays what is billed beyond it. A second is rounding.
+    capacity_count * case when is_instance and billed_ms > 3601000 then 3600000 else billed_ms end as billed_units,
     -- A job or a cluster bills several machines' hours in one; ten seconds are rounding.
-    capacity_count * greatest((billed_ms + 3590000) // 3600000, 1) as whole_count,
+    capacity_count * case when is_instance then 1 else greatest((billed_ms + 3590000) // 3600000, 1) end as whole_count,
     capacity_reservation_id, tag_run_id, is_job,
     window_started_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_started_ms,
     window_ended_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_ended_ms,
