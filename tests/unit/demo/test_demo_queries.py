@@ -138,7 +138,7 @@ def test_a_verdict_on_page_one_is_that_of_the_mart(marts: Engine, proof: str) ->
         low, high = (
             f"{100 * pair[end]:,.1f}%".replace("-", "\u2212") for end in ("saving_low_ratio", "saving_high_ratio")
         )
-        shown += f"95% interval {low} to {high}: {pair['verdict']} ." in page
+        shown += f"95% interval of the saving {low} to {high}: {pair['verdict']} ." in page
         assert pair["verdict_reason"].replace(" -", " \u2212") in page
     # The others follow below.
     assert shown == 3
