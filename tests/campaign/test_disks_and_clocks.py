@@ -94,7 +94,7 @@ def test_a_folder_of_temporary_files_that_is_full(
     pack = ("--pack", company.root / "pack.zip")
     for words in (
         ("build", *config), ("report", "--out", company.root / "page.html", *pack, *config),
-        ("report", "--out", company.root / "page.pdf", *config), ("query", "select * from mart_run_cost", *config),
+        ("report", "--pdf", company.root / "page.pdf", *config), ("query", "select * from mart_run_cost", *config),
         ("check", *config), ("doctor", *config), ("verify", company.root / "pack.zip"), ("prune", *config),
     ):  # fmt: skip
         ended = commands.run(*words, TMPDIR=str(full))
