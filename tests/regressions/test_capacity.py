@@ -216,6 +216,13 @@ def test_a_line_of_more_than_its_hour_is_shared_out_as_the_hour_is(case: str) ->
         assert failing(lab, "fct_resource_share_hourly") == []
 
 
+def test_two_lines_that_exceed_their_hour_are_one_counted_twice() -> None:
+    """0.9 hours twice are 1.8 of one hour, which no machine has: an error, though they are less than two."""
+    machine = {"line_item_usage_type": "USW2-SpotUsage:p3.2xlarge", "product_instance_type": "p3.2xlarge"}
+    with Lab({MONTH: [machine_line("i-0a", 0, "0.9", "2.754", **machine)] * 2}, tracker([])) as lab:
+        assert failing(lab, "fct_resource_hourly") == ["an_instance_is_billed_for_more_than_the_hour"]
+
+
 def failing(lab: Lab, table: str) -> list[str]:
     """The checks of a table that find rows."""
     checks = [made for made in load_contract(f"core/{table}").checks if made.kind == "rows"]
