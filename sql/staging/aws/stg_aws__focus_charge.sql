@@ -33,7 +33,7 @@ halved as (
     where case half.half
         when 'paid' then billed_cost_usd <> 0 or effective_rule not in ('savings_plan_unused', 'reservation_unused')
         when 'accrued' then effective_cost_usd <> 0 or coalesce(unused_commitment_quantity, 0) <> 0
-        else billed_cost_usd <> 0 or effective_cost_usd <> 0
+        else billed_cost_usd <> 0 or effective_cost_usd is distinct from 0
             or (line_class not in ('split_child', 'capacity_marker') and effective_rule <> 'zero')
     end
 ),
