@@ -10,7 +10,7 @@ from pipelines.analysis.comparison import BASES, SIDES
 from pipelines.base.console import Console, counted
 from pipelines.base.errors import UsageError
 from pipelines.engine import Engine
-from pipelines.present.formats import cents, day, figure, large, percent, unit_usd
+from pipelines.present.formats import UNKNOWN, cents, day, figure, large, percent, unit_usd
 
 MEASURES = {
     "cost_to_target": "cost to reach the target",
@@ -72,7 +72,7 @@ def _sides(row: Row) -> Lines:
     ]
     for name, label in _MEASURED.items():
         if any(row[f"{side}_{name}"] is not None for side in SIDES):
-            lines.append((label, *(_plain(row[f"{side}_{name}"]) for side in SIDES)))
+            lines.append((label, *(figure(row[f"{side}_{name}"]) for side in SIDES)))
     if row["quality_metric"]:
         lines.append((f"final {row['quality_metric']}", *(_plain(row[f"{side}_final_quality"]) for side in SIDES)))
     return lines
@@ -166,7 +166,7 @@ def _count(value: int | None) -> str:
 
 
 def _plain(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
+    return UNKNOWN if value is None else f"{value:.6g}"
 
 
 def rows_of(marts: Engine, workload: str | None, basis: str | None) -> pl.DataFrame:
