@@ -1,6 +1,6 @@
 """An explanation as people read it: amounts rounded to cents, the largest rows of each level."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -85,13 +85,21 @@ def _level(explanation: Explanation, level: Level, limit: int) -> Part:
     by, shared = _varying(summed, level.by)
     head = (*map(_head, by), _called(explanation.total()), *_units(explanation))
     chosen = summed.select(*by, "piece_count", *BASES)
-    rows = [(*map(moment, row[:-4]), f"{row[-4]:,}", *map(cents, row[-3:])) for row in chosen.head(limit).rows()]
+    rows = [
+        (*_named(map(moment, row[:-4])), f"{row[-4]:,}", *map(cents, row[-3:])) for row in chosen.head(limit).rows()
+    ]
     if chosen.height > limit:
         rest = chosen.slice(limit)
         rows.append(_summed(f"and {rest.height} more", len(by), rest, BASES, f"{rest['piece_count'].sum():,}"))
     if chosen.height > 1:
         rows.append(_summed("total", len(by), chosen, BASES, f"{chosen['piece_count'].sum():,}"))
     return _table(level.title + shared, head, rows, 1 + len(BASES))
+
+
+def _named(cells: Iterable[str]) -> Sequence[str]:
+    """The names of a row; discounts and taxes name neither a resource nor a usage type."""
+    names = list(cells)
+    return names if any(names) else ["none named", *names[1:]]
 
 
 def _together(rows: pl.DataFrame, by: Sequence[str], amounts: Sequence[str]) -> pl.DataFrame:
