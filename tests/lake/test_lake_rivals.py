@@ -15,6 +15,7 @@ from pipelines.base.errors import CheckError
 from pipelines.warehouse.part import file_name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["commit", "publish"])
 def test_a_kill_leaves_the_last_publication_and_a_rerun_comes_to_the_same(
     place: Place, moment: str, tmp_path: Path

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +93,7 @@ def same_tables(left: RunRecords, right: RunRecords) -> bool:
     return all(frame.equals(right.tables[table]) for table, frame in left.tables.items())
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(stories(), st.data())
 def test_neither_order_nor_files_nor_repeats_matter(story: Story, data: st.DataObject) -> None:

@@ -57,9 +57,7 @@ def run(number: int, per_token: float, tokens: float = 100, **other: str) -> tup
     return (name, "llama", "p5.48xlarge", currency, other.get("status", "completed"), ended, cost, None, usd(per_token))
 
 
-@pytest.mark.parametrize(
-    "length", [8, pytest.param(14, marks=pytest.mark.slow), pytest.param(28, marks=pytest.mark.slow), 56]
-)
+@pytest.mark.parametrize("length", [8, *(pytest.param(length, marks=pytest.mark.slow) for length in (14, 28, 56))])
 @pytest.mark.parametrize("spread", [0.05, 0.2, 0.5])
 def test_calm_costs_raise_fewer_than_one_alarm_in_a_thousand(length: int, spread: float) -> None:
     """Lognormal costs around one level: nothing happened, so every alarm is false."""
