@@ -1,7 +1,7 @@
 """A baseline and a candidate machine of a workload: everything a decision needs of them, by column and cost basis."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from math import fsum
@@ -10,11 +10,12 @@ from typing import Any
 
 from pipelines.analysis.estimate import Estimate, estimate
 from pipelines.analysis.matched import Run, Side, choose
-from pipelines.analysis.registration import Quality, Registration, judge_quality
+from pipelines.analysis.registration import Quality, Registration, first_result, judge_quality
 from pipelines.analysis.sensitivity import claimed, shares_of_evidence, spent
 from pipelines.analysis.verdict import DECIDED, RUN_FLOOR, Evidence, judge, minus
 
 SIDES = ("baseline", "candidate")
+SIDE_NAMES = ("GPU", "Trainium")
 BASES = ("effective", "list", "billed")
 # What must be equal before two runs may be compared, as people call it (design 5).
 MATCHED = {
@@ -22,6 +23,8 @@ MATCHED = {
     "precision": "precisions", "target_words": "targets", "origin_checkpoint_id": "base checkpoints",
     "target_split": "splits of the evaluation that met the target",
 }  # fmt: skip
+# Those that a run records of itself.
+FIELDS = ("model", "dataset", "seq_len", "global_batch_samples", "precision")
 TRAIN_SPLITS = ("train", "training")
 # How far tokens per epoch may be from the dataset.
 _DATASET_TOLERANCE = 0.05
@@ -34,8 +37,9 @@ class Context:
     `residual` gives the cost of a run's instance type, month and currency on a basis that no run explains; `price` the
     on-demand list price of its machine on a day, USD an hour; `rate` the ended and the failed runs of a family between
     two days, but for some; `alike` runs that record the same work on the same machine under another workload id;
-    `spend` the effective cost of all accelerators in a run's currency. Final metrics that differ by a ratio of
-    `equal_quality` or less agree.
+    `spend` the effective cost of all accelerators in a run's currency; `left_out` recorded runs that may not be
+    compared, each with `why`, among them every run for pairs of another currency. Final metrics that differ by a ratio
+    of `equal_quality` or less agree.
     """
 
     residual: Callable[[Run, date, str], float]
@@ -44,6 +48,7 @@ class Context:
     alike: Callable[[Run], Sequence[Run]]
     spend: Callable[[Run], float] = lambda run: 0.0
     equal_quality: float = 0.01
+    left_out: Sequence[Run] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,11 @@ def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Regist
     if registration is not None:
         excluded = registration.in_time(baseline, candidate)
         notes = list(filter(None, (registration.fault(runs, excluded) for runs in (baseline, candidate))))
+        if not notes and registration.registered_on >= first_result(baseline, candidate):
+            notes.append(
+                f"registration {registration.name} of {registration.registered_on} came after the first results of "
+                "both sides and counts for nothing"
+            )
         if notes:
             registration, excluded = None, {}
     if registration is not None:
@@ -118,6 +128,9 @@ def compare(
     if taken.sides is None:
         completed = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
         reason = "no unit of work is measured on every run of both sides"
+        for name, kept in zip(SIDE_NAMES, taken.kept, strict=True):
+            if runs[0]["target"] and all(run["target_duration_ms"] is None for run in kept):
+                reason = f"no run on {name} met the target {runs[0]['target_words']}"
         if not all(completed):
             reason = "all completed runs of a side are excluded; register other runs"
         counts = dict(zip((f"{side}_run_count" for side in SIDES), completed, strict=True))
@@ -328,6 +341,12 @@ def _faults(sides: tuple[Side, Side], registration: Registration | None, quality
     if registration is not None:
         margin = registration.margin
         declared = sorted({run["target_words"] for run in runs})
+        other = next((run for run in runs if run["target"] and run["target"][0] == margin.metric), None)
+        if other and other["target"][1] != margin.direction:
+            faults.append(
+                f"registration {registration.name} has the direction {margin.direction} for {margin.metric} and its "
+                f"runs {other['target'][1]}"
+            )
         wanted = f"{margin.metric} {'>=' if margin.direction == 'max' else '<='} {registration.target_value or 0:g}"
         if registration.target_value is not None and declared != [wanted]:
             faults.append(f"registration {registration.name} has the target {wanted} and its runs {declared[0]}")
@@ -373,7 +392,46 @@ def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
                 f"{len(hidden)} run{'s' * (len(hidden) != 1)} of the same work on {hidden[0]['instance_type']} declare "
                 f"the workload {hidden[0]['workload_id']} and are not compared"
             )
-    return [*warnings, *taken.notes]
+    return [*warnings, *_one_sided(sides), *_one_job(sides), *_left_out(taken, context), *taken.notes]
+
+
+def _one_sided(sides: tuple[Side, Side]) -> Iterator[str]:
+    """What one side records and the other does not: unknown is not equal."""
+    for field in FIELDS:
+        recorded = [any(run[field] for run in side.runs) for side in sides]
+        if any(recorded) and not all(recorded):
+            yield f"no run on {SIDE_NAMES[recorded.index(False)]} records what the other side does: {MATCHED[field]}"
+
+
+def _one_job(sides: tuple[Side, Side]) -> Iterator[str]:
+    """Runs that at the same time, on other machines, evaluated to the same values."""
+    for side in sides:
+        last: dict[tuple[int, ...], Run] = {}
+        for job in side.jobs:
+            run = job.runs[0]
+            before = last.get(run["evaluations"])
+            if run["evaluations"] and before and run["started_at"] < before["ended_at"]:
+                names = f"{before['run_id']} and {run['run_id']}"
+                yield f"runs {names} have the same evaluations at the same time and may be one job"
+            last[run["evaluations"]] = run
+
+
+def _left_out(taken: Taken, context: Context) -> Iterator[str]:
+    """Ended runs of the workload on either machine that are not compared; of a registration those it is about."""
+    sides, registration = taken.sides, taken.registration
+    assert sides is not None
+    first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
+    starts = [job.runs[0]["started_at"] for side in sides for job in side.jobs]
+    for run in context.left_out:
+        is_of_pair = run["workload_id"] == first["workload_id"] and run["instance_type"] in {*types, None, "mixed"}
+        if not is_of_pair or run["billing_currency"] == first["billing_currency"] or run["run_id"] in taken.excluded:
+            continue
+        since = min(min(starts).date(), registration.registered_on) if registration else run["started_at"].date()
+        if since <= run["started_at"].date() and (registration is None or run["started_at"] <= max(starts)):
+            yield f"run {run['run_id']} of the workload {run['why']} and is not compared"
+    listed = frozenset[str]().union(*registration.listed.values()) if registration else frozenset[str]()
+    for run_id in sorted(listed - {run["run_id"] for run in context.left_out}):
+        yield f"run {run_id} that the registration lists is not recorded"
 
 
 def _support(taken: Taken, quality: Quality) -> list[str]:

@@ -95,15 +95,15 @@ def interval(
     `pairs` are positions (baseline, candidate) of registered pairs that cover every run.
     """
     with np.errstate(all="ignore"):
+        (one, own), (other, others) = (_variance(side.residuals, side.clusters) for side in (baseline, candidate))
         if pairs:
             ours, theirs = (list(positions) for positions in zip(*pairs, strict=True))
             residuals = candidate.residuals[..., theirs] - baseline.residuals[..., ours]
             variance, freedom = _variance(residuals, _pair_clusters(baseline, candidate, pairs))
         else:
-            (one, own), (other, others) = (_variance(side.residuals, side.clusters) for side in (baseline, candidate))
             variance = one + other
             freedom = variance**2 / (one**2 / own + other**2 / others)
-            variance = np.where(np.minimum(one, other) > _NO_VARIANCE, variance, np.nan)
+        variance = np.where(np.minimum(one, other) > _NO_VARIANCE, variance, np.nan)
         margin = quantiles.student_t(freedom, LEVEL) * np.sqrt(np.where(variance > _NO_VARIANCE, variance, np.nan))
         ln_b, ln_c = np.log(baseline.unit_cost), np.log(candidate.unit_cost)
         failed = _mean_failed_cost(baseline, candidate)

@@ -6,7 +6,7 @@ Several run ids of one job are one replicate: their costs add, its success count
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum
@@ -92,7 +92,7 @@ class Side:
 
 def choose(baseline: Sequence[Run], candidate: Sequence[Run]) -> tuple[Side, Side] | None:
     """Both sides by the strongest measure by which each of them succeeded; None where they share none."""
-    for measure in MEASURES:
+    for measure in _measures([*baseline, *candidate]):
         sides = one_side(baseline, measure), one_side(candidate, measure)
         if sides[0] and sides[1]:
             return sides[0], sides[1]
@@ -103,7 +103,7 @@ def one_side(runs: Sequence[Run], measure: str | None = None) -> Side | None:
     """A side by a measure, or by the strongest it has; None where no run did such work, or one that completed did not
     record how much."""
     if measure is None:
-        return next((side for name in MEASURES if (side := one_side(runs, name))), None)
+        return next((side for name in _measures(runs) if (side := one_side(runs, name))), None)
     by_job: dict[str, list[Run]] = {}
     for run in sorted(runs, key=lambda run: (run["started_at"], run["run_id"])):
         if run["status"] != "running":
@@ -115,6 +115,11 @@ def one_side(runs: Sequence[Run], measure: str | None = None) -> Side | None:
     if not any(job.units for job in jobs):
         return None
     return Side(measure, jobs, tuple(run for run in runs if run["status"] == "running"))
+
+
+def _measures(runs: Sequence[Run]) -> Iterable[str]:
+    """Work towards a target is the target, whatever else was measured (design 5)."""
+    return ["cost_to_target"] if any(run["target"] for run in runs) else MEASURES
 
 
 def _units(run: Run, measure: str) -> float | None:

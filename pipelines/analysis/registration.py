@@ -5,7 +5,7 @@ And whether the models that came out are as good as each other: without that no 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from statistics import fmean
 from typing import Any, Literal
 
@@ -60,6 +60,20 @@ def judge_quality(
     return Quality("met" if is_within else "missed", words, *means, worst, margin.metric)
 
 
+def first_result(baseline: Sequence[Run], candidate: Sequence[Run]) -> date:
+    """The day of the later side's first result: a run met its target, or ended."""
+    results = [
+        [
+            run["ended_at"]
+            if run["target_duration_ms"] is None
+            else min(run["ended_at"], run["started_at"] + timedelta(milliseconds=run["target_duration_ms"]))
+            for run in side
+        ]
+        for side in (baseline, candidate)
+    ]
+    return max(min(side) for side in results).date()
+
+
 @dataclass(frozen=True)
 class Registration:
     """The registration in force of a workload: `excluded` runs with day and reason, `pairs` (baseline, candidate).
@@ -83,7 +97,7 @@ class Registration:
 
     def in_time(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> Mapping[str, str]:
         """The exclusions, with their reasons, of before the later side's first result."""
-        first = max(min(run["ended_at"] for run in side).date() for side in (baseline, candidate))
+        first = first_result(baseline, candidate)
         return {run_id: reason for run_id, (day, reason) in self.excluded.items() if day < first}
 
     def fault(self, runs: Sequence[Run], excluded: Mapping[str, str]) -> str | None:

@@ -4,6 +4,7 @@ Brings the runs of each pair together; the arithmetic and the words are in pipel
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from pipelines.analysis.matched import FAILED, Run
 from pipelines.analysis.registration import registrations_by_workload
 from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.price_book import price_on, prices_of
-from pipelines.transforms.run_pair import FIELDS, pairs_of, runs_of
+from pipelines.transforms.run_pair import FIELDS, left_out, pairs_of, runs_of
 
 INPUTS = (
     *run_pair.INPUTS, "detail_run_efficiency", "fct_ledger", "stg_proof__registration",
@@ -50,6 +51,7 @@ def build(**table: pl.DataFrame) -> Rows:
     context = _context(
         runs, table["fct_ledger"], table["mart_price_book"], table["policy"]["equal_quality_ratio"].item()
     )
+    context = replace(context, left_out=left_out(table, runs))
     registered = registrations_by_workload(table["stg_proof__registration"].to_dicts())
     pairs = [
         (key, compare(baseline, candidate, context, registered.get(key["workload_id"])))

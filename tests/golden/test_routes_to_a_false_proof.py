@@ -75,6 +75,7 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
                     "line_item_usage_amount": f"{run['hours']:.6f}",
                     "line_item_unblended_cost": f"{listed * run.get('paid', 1):.6f}",
                     "pricing_public_on_demand_cost": f"{listed:.6f}",
+                    "line_item_currency_code": run.get("currency", "USD"),
                 }
             )
         own = {"source_name": "jobs", "run_id": run["run_id"]}
@@ -85,19 +86,20 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
         made["tracker_attempt"].append(
             own | {"attempt_no": 1, "started_at": start, "ended_at": end, "last_seen_at": end}
         )
-        made["tracker_resource"].append(
-            own
-            | {
-                "attempt_no": 1,
-                "resource_id": run["machine"],
-                "instance_type": run["kind"],
-                "region_id": "us-west-2",
-                "accelerators_used": run.get("accelerators"),
-                "evidence": "imds",
-                "left_at": end,
-                "joined_at": start + timedelta(hours=run.get("joins_after", 0)),
-            }
-        )
+        resource = own | {
+            "attempt_no": 1,
+            "resource_id": run["machine"],
+            "instance_type": run["kind"],
+            "region_id": "us-west-2",
+            "accelerators_used": run.get("accelerators"),
+            "evidence": "imds",
+            "left_at": end,
+            "joined_at": start + timedelta(hours=run.get("joins_after", 0)),
+        }
+        made["tracker_resource"].append(resource)
+        if "extra_machine" in run:
+            extra = {"resource_id": "i-0extra", "instance_type": run["extra_machine"]}
+            made["tracker_resource"].append(resource | extra)
         if "epoch_tokens" in run:
             made["tracker_epoch"].append(
                 own
@@ -251,6 +253,37 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         ),
         "run trainium-1 and others claim more of i-0trainium1 than it has in 1 hour: its cost is not certain",
     ),
+    "a failed run that is not on the bill": (
+        added(FAILED | {"run_id": "failed", "status": "failed", "machine": "i-0gone", "is_billed": False}),
+        "run failed of the workload has no cost on the bill and is not compared",
+    ),
+    "a failed run that also names a machine without accelerators": (
+        added(FAILED | {"run_id": "failed", "status": "failed", "extra_machine": "c7i.large"}),
+        "run failed of the workload ran on several kinds of machines and is not compared",
+    ),
+    "a failed run that is billed in euros": (
+        added(FAILED | {"run_id": "failed", "status": "failed", "currency": "EUR"}),
+        "run failed of the workload is billed in EUR and is not compared",
+    ),
+    "the nodes of one job as a run each": (
+        lambda runs: [
+            run | ({"day": 11, "hours": 0.5, "loss": 2.0} if run["run_id"].startswith("trainium") else {})
+            for run in runs
+        ],
+        "have the same evaluations at the same time and may be one job",
+    ),
+    "one side that records nothing of its data": (
+        lambda runs: record("trainium", workload_id=WORKLOAD, dataset=None)(record("gpu", workload_id=WORKLOAD)(runs)),
+        "no run on Trainium records what the other side does: datasets",
+    ),
+    "a target that one side never meets": (
+        lambda runs: [
+            run
+            | ({"loss": 2.06, "epoch_tokens": 5e8} if run["run_id"].startswith("trainium") else {"epoch_tokens": 5e8})
+            for run in runs
+        ],
+        "no run on Trainium met the target eval_loss <= 2.05",
+    ),
     "replicates on one machine": (
         lambda runs: [
             run | ({"machine": "i-0one", "day": 11, "hour": 8 + int(run["run_id"][-1])} if run["kind"] == TRN1 else {})
@@ -297,6 +330,36 @@ def test_an_exclusion_of_after_the_first_result_does_not_count() -> None:
     row = verdict(runs, True, late)
     assert (row["verdict"], row["excluded_run_count"]) == ("indicative", 0)
     assert "the exclusion of run trainium-4 of 2026-07-26" in row["verdict_reason"]
+
+
+def test_a_registration_of_after_all_results_counts_for_nothing() -> None:
+    """Both sides are listed, on a day when all six runs had ended."""
+    late: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 31)}}
+    listed = [
+        {"run_id": run["run_id"], "accelerator_family": FAMILY[run["kind"]], "is_listed": True} for run in sound()
+    ]
+    row = verdict(sound(), True, listed=listed, **late)
+    assert (row["verdict"], "came after the first results of both sides" in row["verdict_reason"]) == (
+        "indicative",
+        True,
+    )
+
+
+def test_a_listed_run_that_is_not_recorded_is_missing() -> None:
+    after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
+    names = ("gpu-1", "gpu-2", "gpu-3", "gpu-4")
+    listed = [{"run_id": name, "accelerator_family": "gpu", "is_listed": True} for name in names]
+    row = verdict(sound(), True, listed=listed, **after)
+    assert (row["verdict"], "run gpu-4 that the registration lists is not recorded" in row["verdict_reason"]) == (
+        "indicative",
+        True,
+    )
+
+
+def test_a_registration_in_the_other_direction_counts_for_nothing() -> None:
+    row = verdict(sound(), True, registration={"target_value": None, "target_direction": "max"})
+    assert row["verdict"] == "not comparable"
+    assert "registration july has the direction max for eval_loss and its runs min" in row["verdict_reason"]
 
 
 def test_an_exclusion_of_before_the_first_result_counts() -> None:

@@ -69,6 +69,7 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "final": {("eval_loss", "eval"): 2.0 + int(name[-1]) / 100},
         "tokens_per_dataset": None,
         "warnings": [],
+        "evaluations": (),
     }
     return known | more
 
@@ -253,9 +254,8 @@ def test_a_registered_target_must_be_the_runs_own() -> None:
 
 def test_tokens_of_a_core_taken_for_the_jobs_are_caught_by_the_chips_peak() -> None:
     def by_tokens(rows: list[Row], **more: Any) -> list[Row]:
-        return [
-            row | {"target_duration_ms": None, "target_split": None, "million_token_count": 1.0, **more} for row in rows
-        ]
+        untargeted = dict.fromkeys(("target", "target_duration_ms", "target_split")) | {"target_words": "no target"}
+        return [row | untargeted | {"million_token_count": 1.0, **more} for row in rows]
 
     cheap = by_tokens(side(TRAINIUM, QUARTER), is_impossible=True)
     verdict, reason = judged(by_tokens(side(GPU, BASE)), cheap, registration=registered())
