@@ -172,7 +172,7 @@ def arithmetic(pair: Mapping[str, Any] | None, npv: float | None, inputs: Inputs
         return _paid_back(explanation, npv, inputs)
     more = pair["more_baseline_run_count"], pair["more_candidate_run_count"]
     if None in more:
-        return _finding(PILOT, True, f"{explanation}: too few successes to tell how many runs would decide")
+        return _finding(PILOT, True, f"{explanation}: too few successes show how many runs would decide")
     if sum(more):
         return _finding(PILOT, True, f"{explanation}: wider than ±5 points, too wide to call a tie")
     leads = inputs["baseline_lead_days"], inputs["candidate_lead_days"]

@@ -51,6 +51,11 @@ def test_a_failed_run_counts_with_its_whole_cost_and_widens_its_end() -> None:
     assert found.high == pytest.approx(1 - 10.16 / baseline * exp(-half), rel=1e-4)
 
 
+def test_pairs_need_a_variance_on_each_side() -> None:
+    found = estimate(sample([10, 11, 12]), sample([5, 5, 5]), [(0, 0), (1, 1), (2, 2)])
+    assert (found.low, found.missing) == (None, "all runs of a side cost the same, so nothing shows how costs vary")
+
+
 def test_registered_pairs_take_out_what_both_runs_share() -> None:
     """Seeds that cost 10, 100, 1000 on GPU and 4, 52, 490 on Trainium: means 370 and 182, t(0.975, 2) = 4.302653."""
     gpu, trainium = sample([10, 100, 1000]), sample([4, 52, 490])

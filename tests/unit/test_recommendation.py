@@ -52,7 +52,7 @@ def pair(
     saving: float | None = None,
     low: float | None = None,
     high: float | None = None,
-    more_runs: int = 0,
+    more_runs: int | None = 0,
 ) -> dict[str, Any]:
     """The comparison of a workload's two sides, as mart_silicon_comparison has it."""
     return {
@@ -175,6 +175,8 @@ def test_a_missing_input_recommends_a_pilot_where_it_could_change_the_answer(
         (DISPROVEN, {}, "gpu"),
         ((pair("not comparable", "quality missed"), None), {}, PILOT),
         ((pair("inconclusive", "", 0.1, -0.2, 0.3, 54), None), {}, PILOT),
+        # One success shows no variance: nothing is known of how many runs would decide.
+        ((pair("inconclusive", "", 0.1, -270.0, 0.995, None), None), {}, PILOT),
         # A tie within ±5 points goes to what can be had sooner: in 5 days, not 20.
         (TIE, {}, "trainium"),
         (TIE, {"baseline_lead_days": 0.0}, "gpu"),
