@@ -138,6 +138,21 @@ def test_events_that_arrive_restate_the_month_and_report_it(tmp_path: Path) -> N
         assert ask(builder, sql).rows() == [(1, 2, 1, 2 * PRICE)]
 
 
+def test_a_run_whose_records_were_deleted_is_reported_with_its_dollars(tmp_path: Path) -> None:
+    """Two runs of an hour each; then the events of one are gone."""
+    lines = [tagged(""), tagged("", resource="i-0b")]
+    runs = [
+        one_attempt(name, [machine], "g5.xlarge", datetime(2026, 7, 14, 10), timedelta(hours=1))
+        for name, machine in (("kept", "i-0a"), ("gone", "i-0b"))
+    ]
+    tables = ("detail_restated_figure", "fct_figure_cost")
+    for events in ([*runs[0], *runs[1]], runs[0]):
+        builder = publish_tables(config_of(tmp_path, lines, events), tables)
+    (found,) = [check for check in builder.confirm("detail_restated_figure").checks if not check.passed]
+    assert found.check == "published_run_no_longer_recorded"
+    assert [(row["run_id"], Decimal(row["effective_cost_usd"])) for row in found.sample] == [("gone", PRICE)]
+
+
 def test_a_provisional_run_bears_the_fee_of_the_block_it_used(tmp_path: Path) -> None:
     """The story capacity_block_without_a_window with tags for its runs: 689.59 x 13,620 s / 69,420 s.
 
