@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 
 from pipelines.config.access import Teams
 from pipelines.config.notify import Notify, Topic
@@ -94,15 +95,17 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
             continue
         costs = "; ".join(
             f"{cents(row['effective'], row['currency'])} effective cost, including "
-            f"{cents(row['run'], row['currency'])} in runs and {cents(row['idle'], row['currency'])} idle; "
+            f"{_amount(row['run'], row['currency'])} in runs and {_amount(row['idle'], row['currency'])} idle; "
             f"{cents(row['billed'], row['currency'])} billed"
             f"{'; effective is partial, some use has no cost on the bill' if row['is_partial'] else ''}"
             for row in marts.rows(
-                "select billing_currency as currency, sum(effective_cost_usd) as effective, "
-                "sum(billed_cost_usd) as billed, bool_or(is_cost_unknown) as is_partial, "
-                "coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run, "
-                "coalesce(sum(effective_cost_usd) filter (where bucket = 'idle'), 0) as idle "
-                f"from mart_cost_ledger_daily where billing_month = date '{first}' group by 1 order by 1",
+                "select billing_currency as currency, "
+                "max(billed_cost_usd) filter (where dimension = 'total') as billed, "
+                "max(effective_cost_usd) filter (where dimension = 'total') as effective, "
+                "bool_or(is_cost_partial) filter (where dimension = 'total') as is_partial, "
+                "max(effective_cost_usd) filter (where dimension = 'bucket' and dimension_value = 'run') as run, "
+                "max(effective_cost_usd) filter (where dimension = 'bucket' and dimension_value = 'idle') as idle "
+                f"from mart_cost_summary_monthly where billing_month = date '{first}' group by 1 order by 1",
             )
         )
         lacks = "".join(
@@ -116,6 +119,10 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
             yield News(
                 f"report/{kind}/{period}", "report", f"{month(period)} is closed: {costs}{lacks}.", (kind, period)
             )
+
+
+def _amount(usd: Decimal | None, currency: str) -> str:
+    return "an unknown amount" if usd is None else cents(usd, currency)
 
 
 def _checks(published: Publication) -> Iterator[News]:
