@@ -141,16 +141,18 @@ def _cheaper(estimates: Mapping[str, Estimate | None]) -> tuple[str, int | None]
     sides = {"more expensive": 0, "cheaper": 1}
     concluded = set()
     words = []
+    is_interval = False
     for basis, one in estimates.items():
         if one is None:
             return f"the {basis} cost of a side is not known", None
         if one.low is None or one.high is None:
             return one.missing or "no interval", None
         concluded.add(one.conclusion)
+        is_interval |= one.low != one.high
         low, high = percent(one.low), percent(one.high)
         span = f"{low} on every day" if one.low == one.high else low if low == high else f"{low} to {high}"
         words.append(f"{span} ({basis})")
-    reason = f"the saving (95% interval) is {', '.join(words)}"
+    reason = f"the saving {'(95% interval) ' if is_interval else ''}is {', '.join(words)}"
     if len(concluded) > 1:
         return f"{reason}: the two bases disagree", None
     only = concluded.pop()
