@@ -103,7 +103,9 @@ def interval(
         else:
             variance = one + other
             freedom = variance**2 / (one**2 / own + other**2 / others)
-        variance = np.where(np.minimum(one, other) > _NO_VARIANCE, variance, np.nan)
+        # Days of traffic are the same days on both sides, whatever one of them costs.
+        if not pairs or baseline.can_fail:
+            variance = np.where(np.minimum(one, other) > _NO_VARIANCE, variance, np.nan)
         margin = quantiles.student_t(freedom, LEVEL) * np.sqrt(np.where(variance > _NO_VARIANCE, variance, np.nan))
         ln_b, ln_c = np.log(baseline.unit_cost), np.log(candidate.unit_cost)
         failed = _mean_failed_cost(baseline, candidate)
