@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.bills import write_events
 from support.lazily import Lazily
-from support.ledgers import build_warehouse, catalog_of, publish_tables
+from support.ledgers import catalog_of, publish_tables
 from support.small_company import AUGUST, JULY, Company, found
 
 from pipelines.config.settings import load_settings
+from pipelines.models.catalog import BILLS, RAW_TABLES
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
 
-dg, definitions, steps = Lazily("dagster"), Lazily("pipelines.definitions"), Lazily("pipelines.defs.steps")
+dg, definitions = Lazily("dagster"), Lazily("pipelines.definitions")
+assets, steps = Lazily("pipelines.defs.assets"), Lazily("pipelines.defs.steps")
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 OVERBILLED = "an_instance_is_billed_for_more_than_the_hour"
 RESOURCE_HOUR = "core/fct_resource_hourly"
 # Two marts and what they rest on are a third of all tables, of every layer; two tests run the whole graph.
 MARTS = ("mart_run_cost", "mart_invoice_reconciliation_monthly")
+ASSEMBLED: dict[int, dg.Definitions] = {}
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +63,35 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-def refresh(company: Company, instance: dg.DagsterInstance, *months: str) -> dg.ExecuteInProcessResult:
-    """Materialize all assets over the months from the first to the last of `months`; without any, run the main job."""
-    settings = load_settings(company.config)
-    assembled = definitions.assemble(settings, dg.ResourceDefinition.hardcoded_resource(steps.Ledger(settings)))
+def refresh(
+    company: Company, instance: dg.DagsterInstance, *months: str, only: Sequence[str] = ()
+) -> dg.ExecuteInProcessResult:
+    """Materialize all assets over the months from the first to the last of `months`; without any, run the main job.
+
+    Where `only` names tables, no other assets are materialized.
+    """
     if not months:
-        job, tags = assembled.resolve_job_def("refresh"), {}
+        job, tags = definitions.defs.resolve_job_def("refresh"), {}
     else:
-        job, tags = assembled.resolve_implicit_global_asset_job_def(), month_range_tags(*months)
-    return job.execute_in_process(instance=instance, tags=tags, run_config=QUIET, raise_on_error=False)
+        job, tags = assembled(company).resolve_implicit_global_asset_job_def(), month_range_tags(*months)
+    keys = [steps.asset_key(table) for table in only]
+    return execute(job, company, instance, tags=tags, asset_selection=keys or None)
+
+
+def execute(
+    job: dg.JobDefinition, company: Company, instance: dg.DagsterInstance, **options: Any
+) -> dg.ExecuteInProcessResult:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAINLEDGER_CONFIG", str(company.config))
+        return job.execute_in_process(instance=instance, run_config=QUIET, raise_on_error=False, **options)
+
+
+def assembled(company: Company) -> dg.Definitions:
+    """The definitions as a company is configured, once for all companies of as many tables: of equal sources."""
+    tables = len(assets.load_catalog().ordered)
+    if tables not in ASSEMBLED:
+        ASSEMBLED[tables] = definitions.assemble(load_settings(company.config))
+    return ASSEMBLED[tables]
 
 
 def month_range_tags(*months: str) -> dict[str, str]:
@@ -182,21 +206,17 @@ def test_a_run_of_a_month_builds_it_and_the_main_job_publishes_it(
     company: Company, instance: dg.DagsterInstance
 ) -> None:
     company.deliver(AUGUST, "20.00")
-    settings = load_settings(company.config)
-    assembled = definitions.assemble(settings, dg.ResourceDefinition.hardcoded_resource(steps.Ledger(settings)))
-    month = assembled.resolve_job_def("month")
-    assert month.execute_in_process(instance=instance, partition_key=AUGUST, run_config=QUIET).success
+    month = assembled(company).resolve_job_def("month")
+    assert execute(month, company, instance, partition_key=AUGUST).success
     assert published(company).number == 1
-    builder = steps.Ledger(settings).builder
+    builder = steps.Ledger(load_settings(company.config)).builder
     with builder.lake.lock():
         (built,) = builder.build_parts("fct_ledger_piece", [AUGUST])
     assert built.was_current
     assert refresh(company, instance).success
     assert published(company).number == 2
 
-    absent = month.execute_in_process(
-        instance=instance, partition_key="2026-09", run_config=QUIET, raise_on_error=False
-    )
+    absent = execute(month, company, instance, partition_key="2026-09")
     (failed,) = absent.get_step_failure_events()
     message = failed.step_failure_data.user_failure_data.description
     assert message == "No billing source delivers 2026-09; choose a delivered month (2026-07, 2026-08)."
@@ -206,18 +226,16 @@ def test_the_job_of_a_source_makes_what_its_delivery_is_read_for(
     company: Company, instance: dg.DagsterInstance
 ) -> None:
     company.deliver(AUGUST, "20.00")
-    settings = load_settings(company.config)
-    assembled = definitions.assemble(settings, dg.ResourceDefinition.hardcoded_resource(steps.Ledger(settings)))
-    job = assembled.resolve_job_def("source_month")
+    job = assembled(company).resolve_job_def("source_month")
     keys = [dg.MultiPartitionKey({"month": month, "source": "payer"}) for month in (AUGUST, "2026-09")]
     assert keys[0] in job.partitions_def.get_partition_keys(datetime(2026, 9, 30, tzinfo=UTC))
-    assert job.execute_in_process(instance=instance, partition_key=keys[0], run_config=QUIET).success
-    builder = steps.Ledger(settings).builder
+    assert execute(job, company, instance, partition_key=keys[0]).success
+    builder = steps.Ledger(load_settings(company.config)).builder
     with builder.lake.lock():
         (built,) = builder.build_parts("fct_charge", [f"{AUGUST}/payer"])
     assert built.was_current
     assert published(company).number == 1
-    absent = job.execute_in_process(instance=instance, partition_key=keys[1], run_config=QUIET, raise_on_error=False)
+    absent = execute(job, company, instance, partition_key=keys[1])
     (failed,) = absent.get_step_failure_events()
     message = failed.step_failure_data.user_failure_data.description
     assert message == "No billing source delivers 2026-09/payer; choose a delivered month (2026-07, 2026-08)."
@@ -284,8 +302,9 @@ def test_a_build_of_the_command_line_is_reported_once(
     whole_company: Company, instance: dg.DagsterInstance, report: Callable[[Company], str]
 ) -> None:
     report(whole_company)
-    for key in definitions.defs.resolve_asset_graph().get_all_asset_keys():
-        assert instance.get_latest_materialization_event(key), key
+    keys = definitions.defs.resolve_asset_graph().get_all_asset_keys()
+    records = instance.get_asset_records(list(keys))
+    assert {one.asset_entry.asset_key for one in records if one.asset_entry.last_materialization} == keys
     runs = instance.get_latest_materialization_event(dg.AssetKey(["marts", "mart_run_cost"]))
     # Two hours at 55.04 and four at 21.50.
     assert runs.asset_materialization.metadata["effective_cost_usd"].value == "196.08 USD"
@@ -294,7 +313,7 @@ def test_a_build_of_the_command_line_is_reported_once(
     assert report(whole_company) == "Publication 1 is reported."
 
     whole_company.deliver(AUGUST, "20.00")
-    build_warehouse(whole_company.config)
+    publish_tables(whole_company.config, ["fct_ledger_piece"])
     report(whole_company)
     (newest, *_) = instance.fetch_materializations(pieces, limit=1).records
     assert newest.partition_key == AUGUST
@@ -302,7 +321,7 @@ def test_a_build_of_the_command_line_is_reported_once(
 
 
 def test_a_month_that_no_source_delivers_is_refused_in_words(company: Company, instance: dg.DagsterInstance) -> None:
-    result = refresh(company, instance, "2026-09")
+    result = refresh(company, instance, "2026-09", only=BILLS)
     assert not result.success
     (failed,) = [e for e in result.get_step_failure_events() if e.step_key == "bill"]
     message = failed.step_failure_data.user_failure_data.description
@@ -341,7 +360,7 @@ def test_a_failure_is_one_sentence_not_tried_again(
     assembled_of_marts(monkeypatch)
     company = published_marts.copy(tmp_path, events=True)
     (company.events / "broken.jsonl").write_text('{"event": "run_started"\n{}\n')
-    result = refresh(company, instance, JULY, AUGUST)
+    result = refresh(company, instance, JULY, AUGUST, only=RAW_TABLES)
     (failed,) = result.get_step_failure_events()
     failure = failed.step_failure_data.user_failure_data
     assert "broken.jsonl" in failure.description and "\n" not in failure.description
@@ -349,11 +368,18 @@ def test_a_failure_is_one_sentence_not_tried_again(
     assert not any(event.is_step_up_for_retry for event in result.all_events)
 
 
-@pytest.fixture
-def lasting() -> Iterator[dg.DagsterInstance]:
+@pytest.fixture(scope="module")
+def on_disk() -> Iterator[dg.DagsterInstance]:
     """An instance on disk, as a schedule has one."""
     with dg.instance_for_test() as made:
         yield made
+
+
+@pytest.fixture
+def lasting(on_disk: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
+    """The instance on disk, without runs."""
+    yield on_disk
+    on_disk.wipe()
 
 
 @pytest.fixture
