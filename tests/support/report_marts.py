@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -314,12 +316,29 @@ SUMMED = (
 )
 
 
+# The bytes of each table's file, by the seal of its name and what it was made from.
+_held: dict[str, bytes] = {}
+
+
+def _seal(table: str, made_from: object) -> str:
+    return sha256(f"{table} {made_from!r}".encode()).hexdigest()
+
+
+def _hold(engine: DuckDBEngine, file: Path, seal: str, make: Callable[[Path], object]) -> None:
+    """The table that `file` is named after; what was made from the same before is taken over."""
+    if seal in _held:
+        file.write_bytes(_held[seal])
+    else:
+        make(file)
+        _held[seal] = file.read_bytes()
+    engine.keep(file.stem, f"from read_parquet({quoted(file)})")
+
+
 def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
     """The marts as tables of the engine, by way of files in `folder`; and the tables that sum them."""
+    seals = {mart: _seal(mart, rows) for mart, rows in marts.items()}
     for mart, rows in marts.items():
-        file = folder / f"{mart}.parquet"
-        frame(mart, rows).write_parquet(file)
-        engine.keep(mart, f"from read_parquet({quoted(file)})")
+        _hold(engine, folder / f"{mart}.parquet", seals[mart], frame(mart, rows).write_parquet)
     catalog = load_catalog()
     if "mart_run_cost" in marts:
         reached = "case when cost_to_target_usd is not null then 1 end as target_duration_ms"
@@ -332,14 +351,16 @@ def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
     named = "run_id from mart_run_cost" if "mart_run_cost" in marts else "'' as run_id where false"
     engine.view_sql("dim_run", f"select {named}")
     engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
-    made = {"fct_run": "mart_run_cost", "fct_ledger": "mart_cost_ledger_daily"}
-    present = {"ref_bucket", "dim_run", *(name for name, mart in made.items() if mart in marts), *marts}
+    made = {"fct_run": "mart_run_cost", "dim_run": "mart_run_cost", "fct_ledger": "mart_cost_ledger_daily"}
+    seals |= {name: seals[mart] for name, mart in made.items() if mart in marts}
+    seals = {"ref_bucket": "", "dim_run": "", **seals}
     for model in (catalog[name] for name in SUMMED):
-        if present >= set(model.inputs):
-            present.add(model.name)
+        if seals.keys() >= set(model.inputs):
+            seals[model.name] = _seal(model.name, [seals[name] for name in model.inputs])
             columns = load_contract(model.key).columns
             typed = ", ".join(f"cast({column.name} as {column.type}) as {column.name}" for column in columns)
-            engine.keep(model.name, f"select {typed} from ({model.text})")
+            write = partial(engine.write, f"select {typed} from ({model.text})")
+            _hold(engine, folder / f"{model.name}.parquet", seals[model.name], write)
 
 
 @contextmanager
