@@ -72,10 +72,7 @@ class Records:
                 staged = warehouse.staged(f"raw/{table}", None)
                 frame.write_parquet(staged)
                 lake.commit(f"raw/{table}", [staged], fingerprint, None)
-        return {
-            table: pl.scan_parquet(lake.files(key)).select(pl.len()).collect().item()
-            for table, key in zip(self.tables, keys, strict=True)
-        }
+        return {table: lake.row_count(key) for table, key in zip(self.tables, keys, strict=True)}
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -110,6 +110,10 @@ class Lake:
         """Whether every file of the newest slice is in the warehouse with all its bytes."""
         return all(self._size(table, file.name) == file.size for file in self._now(table).parts.get(period, ()))
 
+    def row_count(self, table: str) -> int:
+        """The rows of the newest version of a table whose files were committed from this machine."""
+        return sum(file.row_count or 0 for file in self._now(table).files)
+
     def damaged(self, publication: Publication, only: Collection[str] | None = None) -> list[str]:
         """The files a publication names, or names for `only` these tables, that are missing or have lost bytes."""
         found = []

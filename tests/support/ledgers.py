@@ -16,8 +16,8 @@ from pipelines.models.catalog import Catalog, load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.marts import open_marts
 from pipelines.models.publish import drop_undelivered, plan
-from pipelines.models.records import RECORDS
-from pipelines.models.refresh import read_bill, read_records, refresh
+from pipelines.models.records import RECORDS, Records
+from pipelines.models.refresh import read_bill, refresh
 from pipelines.models.session import CONFIGURED, configured_select
 from pipelines.models.warehouse import Warehouse, published_of
 
@@ -55,10 +55,23 @@ def build_with(
             return builder
         read_bill(builder, planned, planned.months)
         drop_undelivered(builder, planned)
-        read_records(builder, report)
+        for records in records_of(builder, only):
+            records(builder.warehouse)
         for built in builder.build_steps(builder.steps(planned.months, only)):
             report(built.table, built.period or "")
     return builder
+
+
+def records_of(builder: Builder, tables: Collection[str]) -> list[Records]:
+    """The records that have a source, which may be at fault, and those without one that `tables` rest on."""
+    settings, catalog = builder.warehouse.settings, builder.catalog
+    read = {name for table in builder._resting_on(tables) for name in catalog.resting_on(catalog[table])}
+    return [
+        records
+        for what, records in RECORDS.items()
+        if not read.isdisjoint(records.tables)
+        or (settings.proof.registrations if what == "registrations" else records.sources(settings))
+    ]
 
 
 def publish_tables(config: Path, tables: Collection[str]) -> Builder:
@@ -94,10 +107,10 @@ class LazyBuilder(Builder):
         self._made: set[str] = set()
         planned = plan(self.warehouse)
         self._months = planned.months
+        self._read: list[Records] = []
         with self.lake.lock():
             read_bill(self, planned, self._months)
-            for read in RECORDS.values():
-                read(self.warehouse)
+            self._read_records(())
 
     def bring(self, names: Collection[str]) -> None:
         """Build these tables and what they rest on, as far as they are not built yet."""
@@ -105,9 +118,16 @@ class LazyBuilder(Builder):
         if wanted:
             with self.lake.lock():
                 steps = [step for step in self.steps(self._months, wanted) if step[0] not in self._made]
+                self._read_records(wanted)
                 for _ in self.build_steps(steps):
                     pass
             self._made |= wanted | {name for name, _ in steps}
+
+    def _read_records(self, tables: Collection[str]) -> None:
+        for records in records_of(self, tables):
+            if records not in self._read:
+                records(self.warehouse)
+                self._read.append(records)
 
     def open(self, names: Sequence[str], period: str | None = None) -> Engine:
         self.bring(names)
