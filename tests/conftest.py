@@ -40,6 +40,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path, len(places)))
     # What is loaded by now stays to the end; to look through it for garbage takes longer than some tests.
     gc.freeze()
+    # What a test leaves behind is little, so it is looked for seldom.
+    gc.set_threshold(50_000)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
