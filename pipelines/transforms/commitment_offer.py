@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.transforms import Rows
+from pipelines.transforms import Row, Rows
 
 # What each kind covers (ref_commitment_eligibility), and whether it is bound to an instance family in a region.
 KINDS: dict[str, tuple[tuple[str, ...], bool]] = {
@@ -17,6 +17,8 @@ KINDS: dict[str, tuple[tuple[str, ...], bool]] = {
 PAYER = ["payer_account_id", "billing_currency"]
 _TERMS = ["purchase_term", "payment_option"]
 _RATE = ["commitment_kind", *_TERMS, "region_id", "usage_type_key"]
+# The instance family of a type.
+FAMILY = pl.col("usage_type_key").str.strip_prefix("ml.").str.split(".").list.first()
 _NO_OFFER = dict.fromkeys(("region_id", "instance_family", *_TERMS), "")
 # On-demand usage by hour, and covered usage of each payer's last 28 days, whose prices are its own rates. An hour with
 # a line of unknown list price has no ratio. `first_hour_at` and `last_hour_at` are those of any such usage.
@@ -86,6 +88,92 @@ def in_force(commitments: pl.DataFrame) -> pl.DataFrame:
         .with_columns(commitment_per_hour_usd=(pl.col("commitment_cost_usd") / 24 * 100 + 0.5).floor() / 100)
         .sort(*PAYER, "commitment_kind", "commitment_id")
     )
+
+
+def begun_within(commitments: pl.DataFrame, use: pl.DataFrame) -> pl.DataFrame:
+    """Commitments in force that began after their payer's history did: terms, scope, start and cost of a whole hour.
+
+    `per_hour_usd` is null where the bill has no whole day of it. `replaced_at` is the end of the newest commitment no
+    longer in force that covered some of the same use.
+    """
+    each, scope = [*PAYER, "commitment_kind", "commitment_id"], ["region_id", "instance_family"]
+    day, midnight = pl.col("usage_date"), pl.Datetime("us")
+    # A fee may begin within its first day, and the bill end within its last.
+    whole = (day > day.min()) & (day < day.max())
+    found = (
+        commitments.filter(pl.col("commitment_cost_usd") > 0)
+        .group_by(*each, "usage_date")
+        .agg(pl.col("commitment_cost_usd").sum().cast(pl.Float64), pl.col(*_TERMS, *scope, "started_at").max())
+        .group_by(each)
+        .agg(
+            pl.col(_TERMS).max().fill_null(""),
+            pl.col(*scope, "started_at").max(),
+            per_hour_usd=pl.col("commitment_cost_usd").filter(whole).max() / 24,
+            first_date=day.min(),
+            last_at=day.max().cast(midnight) + timedelta(days=1),
+        )
+        .with_columns(began_at=pl.coalesce("started_at", pl.col("first_date").cast(midnight) + timedelta(days=1)))
+        .join(use.group_by(each).agg(used_region=pl.col("region_id").max(), used_family=FAMILY.max()), each, "left")
+        # A bill may lack the scope of a commitment: then it is that of what used it.
+        .with_columns(
+            region_id=pl.coalesce(scope[0], "used_region"), instance_family=pl.coalesce(scope[1], "used_family")
+        )
+    )
+    held = in_force(commitments)
+    gone = found.join(held, on=each, how="anti")
+    history = use.group_by(PAYER).agg(pl.col("first_hour_at").min())
+    begun = found.join(held, on=each, how="semi").join(history, on=PAYER).sort(each)
+    begun = begun.filter(
+        pl.col("first_date") > pl.col("first_hour_at").dt.date(), pl.col("commitment_kind").is_in(list(KINDS))
+    )
+    replaced = []
+    for row in begun.select(each).to_dicts():
+        same = [kind for kind in KINDS if set(KINDS[kind][0]) & set(KINDS[row["commitment_kind"]][0])]
+        payers = gone.filter(pl.col("commitment_kind").is_in(same), **{name: row[name] for name in PAYER})
+        replaced.append(payers["last_at"].max())
+    return begun.with_columns(replaced_at=pl.Series(replaced, dtype=midnight))
+
+
+def remaining_usage(usage: pl.DataFrame, begun: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
+    """The on-demand usage of a payer that `begun`, had they been in force all along, would have left on demand.
+
+    Reservations apply first, then plans of one family, then Compute plans, the largest discount first (facts
+    aws-billing 3.2). `is_least` marks what remains at least, `is_unknown` usage of which the remainder is unknown.
+    """
+    for kind in reversed(KINDS):
+        key = [*_TERMS, "region_id", "instance_family", "began_at", "replaced_at"]
+        per_hour = pl.col("per_hour_usd")
+        limits = pl.when(per_hour.is_not_null().all()).then(per_hour.sum())
+        for held in begun.filter(commitment_kind=kind).group_by(key).agg(limits).sort(key).to_dicts():
+            terms = {name: held[name] for name in _TERMS}
+            usage = _left_by(usage, kind, held, rates.filter(commitment_kind=kind, **terms))
+    return usage
+
+
+def _left_by(usage: pl.DataFrame, kind: str, held: Row, rates: pl.DataFrame) -> pl.DataFrame:
+    eligible, is_bound = KINDS[kind]
+    hour = pl.col("hour_started_at")
+    is_covered = pl.col("commitment_eligibility").is_in(eligible) & (hour < held["began_at"])
+    if is_bound:
+        for name in ("region_id", "instance_family"):
+            is_covered &= pl.lit(held[name] is None) | (pl.col(name) == held[name])
+    part = _priced(usage.filter(is_covered), rates).sort("hour_started_at", "paid_ratio", maintain_order=True)
+    need = pl.when(~pl.col("is_unknown")).then(pl.col("list_cost_usd") * pl.col("paid_ratio")).fill_null(0.0)
+    # Rates are rounded to six places: what that leaves of a commitment is no usage.
+    limit = pl.lit(held["per_hour_usd"], pl.Float64) * (1 + 1e-5)
+    part = part.with_columns(need=need).with_columns(
+        taken=(limit - (pl.col("need").cum_sum().over("hour_started_at") - pl.col("need"))).clip(0, pl.col("need"))
+    )
+    is_replacement = pl.lit(held["replaced_at"], pl.Datetime("us")) > hour
+    is_unknown = pl.col("is_unknown") | pl.col("paid_ratio").is_null() | pl.col("taken").is_null()
+    is_least = pl.col("is_least") | is_unknown | (is_replacement.fill_null(False) & (pl.col("taken") > 0))
+    remaining = pl.col("list_cost_usd") * (1 - pl.col("taken") / pl.col("need"))
+    part = part.with_columns(
+        is_least=is_least,
+        is_unknown=is_unknown,
+        list_cost_usd=pl.when(~is_unknown & (pl.col("need") > 0)).then(remaining).otherwise("list_cost_usd"),
+    )
+    return pl.concat([usage.filter(~is_covered), part.select(usage.columns)])
 
 
 def unknown_use(commitments: pl.DataFrame) -> dict[tuple[Any, ...], str]:

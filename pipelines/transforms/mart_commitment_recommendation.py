@@ -1,9 +1,10 @@
 """One row per payer, currency and offer of a commitment: how much of it history proves, and what it would have done.
 
 Usage is what ran on demand in addition to the commitments in force, over whole weeks back from the newest usage of any
-line of the payer; hours without usage count as zero. An offer is a kind, a term and a payment option whose rates the
-payer's bill, the configuration or the reviewed list has; usage without a rate is left out and named. EC2 Instance plans
-and reservations are bound to an instance family in a region.
+line of the payer; hours without usage count as zero. Before a commitment in force began, only what it would have left
+on demand counts. An offer is a kind, a term and a payment option whose rates the payer's bill, the configuration or the
+reviewed list has; usage without a rate is left out and named. EC2 Instance plans and reservations are bound to an
+instance family in a region.
 """
 
 from datetime import timedelta
@@ -41,21 +42,29 @@ def build(**table: pl.DataFrame) -> Rows:
     demand = offer.on_demand_usage(use).join(table["fct_invoice_monthly"], on=offer.PAYER, how="left")
     newest = pl.max_horizontal("last_hour_at", pl.col("newest_usage_at").dt.truncate("1h"))
     held, unknown = offer.in_force(commitments), offer.unknown_use(commitments)
-    return recommend(demand.with_columns(last_hour_at=newest), known, held, unknown)
+    begun = offer.begun_within(commitments, use)
+    return recommend(demand.with_columns(last_hour_at=newest), known, held, unknown, begun)
 
 
 def recommend(
-    demand: pl.DataFrame, rates: pl.DataFrame, held: pl.DataFrame, unknown: dict[tuple[Any, ...], str] | None = None
+    demand: pl.DataFrame,
+    rates: pl.DataFrame,
+    held: pl.DataFrame,
+    unknown: dict[tuple[Any, ...], str] | None = None,
+    begun: pl.DataFrame | None = None,
 ) -> Rows:
     """The recommendations for the frames of commitment_offer: on-demand usage, rates, and commitments in force.
 
-    `unknown` has the payers and currencies whose use of their commitments is unknown, each with the reason.
+    `unknown` has the payers and currencies whose use of their commitments is unknown, each with the reason; `begun` the
+    commitments in force that began within the history.
     """
-    family = pl.col("usage_type_key").str.strip_prefix("ml.").str.split(".").list.first()
     rows: Rows = []
-    for payer, used in demand.with_columns(instance_family=family).group_by(offer.PAYER, maintain_order=True):
+    demand = demand.with_columns(instance_family=offer.FAMILY, is_least=pl.lit(False), is_unknown=pl.lit(False))
+    for payer, used in demand.group_by(offer.PAYER, maintain_order=True):
         is_payers = (pl.col("payer_account_id") == payer[0]) & (pl.col("billing_currency") == payer[1])
         oldest, newest = used["first_hour_at"].min(), used["last_hour_at"].max()
+        if begun is not None:
+            used = offer.remaining_usage(used, begun.filter(is_payers), rates.filter(is_payers))
         for kind, (eligible, is_bound) in offer.KINDS.items():
             is_kinds = is_payers & (pl.col("commitment_kind") == kind)
             usage = used.filter(pl.col("commitment_eligibility").is_in(eligible))
@@ -95,6 +104,7 @@ def _name(row: Row) -> str:
     return " ".join(row[name] for name in names if row[name])
 
 
+_ALL_COVERED = "in these weeks nothing ran on demand that the commitments in force would not have covered"
 # Bought in four steps, no more than a quarter of it ends at once.
 TRANCHES = 4
 
@@ -107,6 +117,7 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
     """
     usage: pl.DataFrame = row.pop("usage")
     rated, unrated = usage.filter(pl.col("paid_ratio").is_not_null()), usage.filter(pl.col("paid_ratio").is_null())
+    rated, least = rated.filter(~pl.col("is_unknown")), rated.filter("is_least")
     demand, paid = _matrix(rated, oldest, newest)
     weeks = len(demand) // baseline.WEEK_HOURS
     row |= {
@@ -121,7 +132,7 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
     }
     if unknown_use:
         return row | {"advice_reason": unknown_use}
-    if rated.is_empty():
+    if rated.is_empty() and least.is_empty():
         return row | {"advice_reason": "no rate is known for any of the usage"}
     if weeks < baseline.FEWEST_WEEKS:
         return row | {"advice_reason": f"{weeks} whole weeks of history; advice needs {baseline.FEWEST_WEEKS}"}
@@ -140,18 +151,22 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
         return row | {"advice_reason": f"{weeks} whole weeks of history; a back-test needs {needed}"}
     is_proven = tested is None or tested[1].savings > 0
     commitment = proven if is_proven else 0.0
+    if not commitment and not least.is_empty():
+        types = ", ".join(least["usage_type_key"].unique().sort())
+        reason = f"it is unknown how much use of {types} the commitments in force would have covered before they began"
+        return row | {"advice_reason": reason}
     outcome = baseline.simulate(commitment, demand, paid)
     return row | {
         "best_commitment_per_hour_usd": best,
         "commitment_per_hour_usd": commitment,
-        "simulated_coverage_ratio": outcome.coverage,
+        "simulated_coverage_ratio": outcome.coverage if demand.any() else None,
         "simulated_covered_list_usd": outcome.covered,
         "simulated_utilization_ratio": outcome.utilization if commitment else None,
         "simulated_savings_usd": outcome.savings,
         "worst_week_savings_usd": outcome.worst_week,
         "next_dollar_value_usd": baseline.next_dollar(commitment, demand, paid),
         "advice": "commit" if commitment else "commit nothing",
-        "advice_reason": _reason(commitment, best, proven),
+        "advice_reason": _reason(commitment, best, proven) if demand.any() else _ALL_COVERED,
     }
 
 

@@ -25,12 +25,22 @@ with payer as (
     group by billing_month, payer_account_id, currency
 ),
 
+-- What closed invoices and those of an open month do not show; null where only open ones show all of it.
+shown as (
+    select payer.*, greatest(timing_usd, fee.unallocated_fee_usd) as missing_usd
+    from payer
+    left join fct_unallocated_fee_monthly as fee
+        on fee.billing_month = payer.billing_month and fee.payer_account_id = payer.payer_account_id
+        and fee.billing_currency = payer.currency
+),
+
 owed as (
     select *,
         -- Up to a cent is rounding.
-        case when timing_usd > 0.01 then timing_usd when timing_usd is not null then 0 end as unallocated_fee_usd,
-        case when status = 'reconciled' and (timing_usd > 0.01 or is_cost_unknown) then 'incomplete' else status end as stamp
-    from payer
+        case when missing_usd > 0.01 then missing_usd when missing_usd is not null then 0 end as unallocated_fee_usd,
+        case when status = 'reconciled' and (missing_usd > 0.01 or is_cost_unknown) then 'incomplete' else status end
+            as stamp
+    from shown
 )
 
 select

@@ -49,7 +49,7 @@ select
     accelerator_family,
     sum(eligible_list_cost_usd) as eligible_list_cost_usd,
     sum(covered_list_cost_usd) as covered_list_cost_usd,
-    coverage_ratio(covered_list_cost_usd, eligible_list_cost_usd) as coverage_ratio,
+    coverage_ratio(covered_list_cost_usd, eligible_list_cost_usd, unpriced_line_count) as coverage_ratio,
     sum(case when part = 'other' then list_cost_usd else 0 end) as other_covered_list_cost_usd,
     sum(on_demand_cost_usd) as on_demand_cost_usd,
     sum(case when part <> 'other' then instance_hours else 0 end) as eligible_hours,

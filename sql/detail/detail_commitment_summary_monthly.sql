@@ -95,7 +95,9 @@ select
     month_date, billing_currency, commitment_kind, payer_account_id, account_id, region_id, accelerator_family, outside_reason,
     eligible_list_cost_usd, covered_list_cost_usd, other_covered_list_cost_usd, on_demand_cost_usd, unpriced_line_count,
     outside_cost_usd, commitment_count, commitment_cost_usd, used_cost_usd, unused_cost_usd, net_savings_usd,
-    ratio(covered_list_cost_usd, eligible_list_cost_usd) as coverage_ratio,
-    ratio(covered_list_cost_usd, eligible_list_cost_usd + other_covered_list_cost_usd) as coverage_with_other_kinds_ratio,
+    case when unpriced_line_count = 0 then ratio(covered_list_cost_usd, eligible_list_cost_usd) end as coverage_ratio,
+    case when unpriced_line_count = 0
+        then ratio(covered_list_cost_usd, eligible_list_cost_usd + other_covered_list_cost_usd) end
+        as coverage_with_other_kinds_ratio,
     ratio(used_cost_usd, commitment_cost_usd) as utilization_ratio
 from summed

@@ -42,8 +42,7 @@ part as (
     from fee_day
 ),
 
--- The fee of a plan has what used it in the hour. The fee of a reservation is monthly: the lines it covers have what
--- used it.
+-- The fee of a plan has what used it in the hour. That of a reservation is monthly: the lines it covers have its use.
 entry as (
     select
         billing_month, cast(day_at as date) as usage_date, payer_account_id, billing_currency, commitment_discount_id,
@@ -54,7 +53,7 @@ entry as (
             as fee_used_cost_usd,
         -- What the lines it covers must explain.
         piece_usd(owed_cost_usd, lower_ms, upper_ms, whole_ms) as owed_cost_usd,
-        commitment_cost_usd is null as is_silent, cut_ms is null as is_closed,
+        unused_cost_usd is null as is_silent, cut_ms is null as is_closed,
         0 as covered_list_cost_usd, 0 as covered_cost_usd, 0 as covered_hours
     from part
     where upper_ms > lower_ms
@@ -79,7 +78,8 @@ day as (
     select
         billing_month, usage_date, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
         cast(usage_date + interval '1' day as timestamp) as day_ended_at,
-        case when not max(is_silent) then sum(commitment_cost_usd) end as commitment_cost_usd,
+        case when not max(is_silent and commitment_cost_usd is null) then sum(commitment_cost_usd) end
+            as commitment_cost_usd,
         sum(fee_used_cost_usd) as fee_used_cost_usd,
         sum(owed_cost_usd) as owed_cost_usd,
         sum(sum(owed_cost_usd)) over month > 0.01

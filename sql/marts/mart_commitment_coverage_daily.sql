@@ -8,7 +8,7 @@ with day as (
         billing_period, usage_date, payer_account_id, billing_currency, commitment_kind, accelerator_family,
         sum(eligible_list_cost_usd) as eligible_list_cost_usd,
         sum(covered_list_cost_usd) as covered_list_cost_usd,
-        coverage_ratio(covered_list_cost_usd, eligible_list_cost_usd) as coverage_ratio,
+        coverage_ratio(covered_list_cost_usd, eligible_list_cost_usd, unpriced_line_count) as coverage_ratio,
         sum(other_covered_list_cost_usd) as other_covered_list_cost_usd,
         sum(on_demand_cost_usd) as on_demand_cost_usd,
         sum(eligible_hours) as eligible_hours,
@@ -24,7 +24,7 @@ with day as (
 together as (
     select
         billing_period, usage_date, payer_account_id, billing_currency, commitment_kind,
-        coverage_ratio(covered_list_cost_usd, eligible_list_cost_usd) as all_families_coverage_ratio
+        coverage_ratio(covered_list_cost_usd, eligible_list_cost_usd, unpriced_line_count) as all_families_coverage_ratio
     from day
     group by billing_period, usage_date, payer_account_id, billing_currency, commitment_kind
 )
@@ -34,7 +34,8 @@ select
     day.accelerator_family, day.eligible_list_cost_usd, day.covered_list_cost_usd, day.coverage_ratio,
     together.all_families_coverage_ratio,
     day.other_covered_list_cost_usd,
-    ratio(day.covered_list_cost_usd, day.eligible_list_cost_usd + day.other_covered_list_cost_usd)
+    case when day.unpriced_line_count = 0
+        then ratio(day.covered_list_cost_usd, day.eligible_list_cost_usd + day.other_covered_list_cost_usd) end
         as coverage_with_other_kinds_ratio,
     day.on_demand_cost_usd, day.eligible_hours, day.covered_hours, day.other_covered_hours,
     ratio(day.covered_hours, day.eligible_hours) as hours_coverage_ratio,

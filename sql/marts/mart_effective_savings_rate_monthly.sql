@@ -6,10 +6,14 @@
 -- for hours to come are cut off. There is no rate while the bill does not show what used some fees, or what some use
 -- under a commitment costs.
 with cut as (
-    select billing_month, payer_account_id, billing_currency, max(cut_at) as cut_at,
-        sum(case when invoice_id <> '' then commitment_timing_usd else 0 end) as unallocated_fee_usd
-    from fct_invoice_monthly
-    group by billing_month, payer_account_id, billing_currency
+    select invoice.billing_month, invoice.payer_account_id, invoice.billing_currency, max(cut_at) as cut_at,
+        greatest(sum(case when invoice_id <> '' then commitment_timing_usd else 0 end), max(fee.unallocated_fee_usd))
+            as unallocated_fee_usd
+    from fct_invoice_monthly as invoice
+    left join fct_unallocated_fee_monthly as fee
+        on fee.billing_month = invoice.billing_month and fee.payer_account_id = invoice.payer_account_id
+        and fee.billing_currency = invoice.billing_currency
+    group by invoice.billing_month, invoice.payer_account_id, invoice.billing_currency
 ),
 
 charge as (

@@ -46,34 +46,26 @@ monthly as (
     anti join ran using (baseline_name, month_date, billing_currency)
 ),
 
--- Reservations, blocks and reserved capacity name their chip.
-unused as (
-    select month_date, billing_currency, sum(stranded_cost_usd) as stranded_cost_usd
-    from (select billing_month as month_date, billing_currency, stranded_cost_usd from mart_commitment_utilization_monthly
-        union all
-        select cast(date_trunc('month', usage_date) as date), billing_currency, effective_cost_usd from fct_ledger
-        where bucket in ('commitment_unused', 'capacity_unused') and accelerator_family = 'gpu') as part
-    group by month_date, billing_currency
-),
-
 lined as (
     select
         monthly.*, coalesce(adjusted.adjustment_usd, 0) as adjustment_usd,
         coalesce(adjusted.adjustment_count, 0) as adjustment_count,
-        coalesce(unused.stranded_cost_usd, 0) as unused_cost_usd, coalesce(baseline_cost_usd, 0) as displaced_usd,
+        case when unused.month_date is null then 0 else still_committed_cost_usd end as unused_cost_usd,
+        coalesce(baseline_cost_usd, 0) as displaced_usd,
         sum(coalesce(baseline_cost_usd, 0)) over (partition by monthly.month_date, monthly.billing_currency)
             as all_displaced_usd,
         sum(coalesce(baseline_cost_usd, 0)) over (partition by monthly.month_date, monthly.billing_currency
             order by monthly.workload_id, monthly.baseline_name rows unbounded preceding) as displaced_so_far_usd
     from monthly
     left join adjusted using (baseline_name, month_date, billing_currency)
-    left join unused using (month_date, billing_currency)
+    left join detail_savings_commitment_monthly as unused using (month_date, billing_currency)
 ),
 
 -- No more is stranded than was displaced; workloads share it by what each displaced.
 stranded as (
-    select *, piece_usd(least(unused_cost_usd, all_displaced_usd), displaced_so_far_usd - displaced_usd,
-        displaced_so_far_usd, all_displaced_usd) as displaced_commitment_cost_usd,
+    select *, case when unused_cost_usd is not null or all_displaced_usd = 0
+            then piece_usd(least(unused_cost_usd, all_displaced_usd), displaced_so_far_usd - displaced_usd,
+                displaced_so_far_usd, all_displaced_usd) end as displaced_commitment_cost_usd,
         baseline_cost_usd - actual_cost_usd as difference_usd,
         ln(case when baseline_cost_usd > 0 then cast(baseline_cost_usd as double) end) as baseline_log,
         ln(case when actual_cost_usd > 0 then cast(actual_cost_usd as double) end) as actual_log,
@@ -114,6 +106,8 @@ select
     difference_usd - chip_avoided_cost_usd - rate_avoided_cost_usd as operations_avoided_cost_usd,
     displaced_commitment_cost_usd,
     difference_usd + adjustment_usd - displaced_commitment_cost_usd as cash_avoided_cost_usd,
-    restated_cost_usd, shared.missing_evidence
+    restated_cost_usd, case when displaced_commitment_cost_usd is not null then shared.missing_evidence
+        else concat_ws('; ', shared.missing_evidence, 'it is unknown what GPU commitments left unused') end
+        as missing_evidence
 from shared
 left join detail_baseline as frozen using (baseline_name, baseline_version)

@@ -195,6 +195,27 @@ def test_spot_and_blocks_are_in_no_denominator(usage: str) -> None:
     assert answer(bill, sql) == [(Decimal("110.08"), Decimal("0.5"))]
 
 
+def test_coverage_is_unknown_where_a_line_has_no_public_price() -> None:
+    """An hour of 55.04 at list that the plan covers, and one on demand whose list price the bill lacks: the plan covers
+    one of two hours, and of the cost an unknown part. What is priced is summed."""
+    unpriced = machine(hour(10), "60.00", line_item_resource_id="i-0b")
+    del unpriced["pricing_public_on_demand_cost"]
+    bill = [fee(hour(10), "40.00", "30.00"), covered(hour(10), "55.04", "30.00"), unpriced]
+    sums, plan = (
+        "eligible_list_cost_usd, coverage_ratio, unpriced_line_count",
+        "commitment_kind = 'compute_savings_plan'",
+    )
+    expected = (Decimal("55.04"), None, 1)
+    columns = f"{sums}, all_families_coverage_ratio, coverage_with_other_kinds_ratio, hours_coverage_ratio"
+    found = answer(bill, f"select {columns} from mart_commitment_coverage_daily where {plan}")
+    assert found == [(*expected, None, None, Decimal("0.5"))]
+    assert answer(bill, f"select {sums} from detail_commitment_coverage_hourly where {plan}") == [expected]
+    whole = (
+        "commitment_kind = 'all' and account_id = 'all' and accelerator_family = 'all' and eligible_list_cost_usd > 0"
+    )
+    assert answer(bill, f"select {sums} from detail_commitment_summary_monthly where {whole}") == [expected]
+
+
 def test_currencies_are_never_added() -> None:
     """The same hour billed in euros stands next to it."""
     bill = [fee(hour(10), "40.00", "30.00"), fee(hour(10), "7.00", "7.00", line_item_currency_code="EUR")]

@@ -107,6 +107,46 @@ def test_a_reservations_fee_of_the_whole_month_leads_to_the_invoice_on_day_one()
     ]
 
 
+def test_a_fee_whose_use_an_open_month_does_not_show_has_no_unused_part_and_no_rate() -> None:
+    """A reservation of 1488.00 for 744 hours, 2.00 each, without the columns of its unused part. Up to the newest hour,
+    the third, 6.00 are owed and a covered line explains 2.00: of 4.00 the bill does not show what used it."""
+    open_month = {"bill_invoice_id": ""}
+    hours = [
+        {
+            "line_item_usage_start_date": f"2026-07-01 0{n}:00:00",
+            "line_item_usage_end_date": f"2026-07-01 0{n + 1}:00:00",
+        }
+        for n in range(3)
+    ]
+    used = machine_line("i-0a", 0, "1", "55.04", line_item_line_item_type="DiscountedUsage", **RESERVED)
+    used |= {**hours[0], **open_month, "line_item_unblended_cost": "0", "reservation_effective_cost": "2.00"}
+    bill = [used, machine_line("i-0b", 0, "1", "55.04") | hours[2] | open_month]
+    bill += [charge("RIFee", "1488.00", **WHOLE_MONTH, **RESERVED, **open_month)]
+    with Lab({MONTH: bill}, tracker(NODE), policy=AS_SHIPPED) as made:
+        for table, columns, where, row in (
+            ("detail_billing_month", "status, unallocated_fee_usd", "true", ("open", Decimal(4))),
+            (
+                "mart_effective_savings_rate_monthly",
+                "unused_cost_usd, effective_savings_rate_ratio, lost_savings_reason",
+                "savings_scope = 'classic'",
+                (None, None, "unknown: the bill does not show what used some fees"),
+            ),
+            (
+                "mart_commitment_utilization_monthly",
+                "commitment_cost_usd, used_cost_usd, unused_cost_usd, unallocated_fee_usd",
+                "true",
+                (Decimal(6), None, None, Decimal(4)),
+            ),
+            (
+                "mart_cost_summary_monthly",
+                "effective_cost_usd, is_cost_partial",
+                "dimension_value = 'commitment_unused'",
+                (None, True),
+            ),
+        ):
+            assert made.ask(f"select {columns} from {table} where {where}", table) == [row]
+
+
 def test_a_plans_fee_refund_counts_nothing_and_any_other_refund_on_it_is_kept() -> None:
     """T8. Refunds of 50.00 (the plan's upfront fee), 4.00 (its enterprise discount) and 12.00 (a reservation's)."""
     on_plan = {"line_item_product_code": "ComputeSavingsPlans"}

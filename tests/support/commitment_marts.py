@@ -47,6 +47,7 @@ def by_account(family: str, listed: str, *, covered: str, on_demand: str, **othe
         "eligible_list_cost_usd": Decimal(listed),
         "covered_list_cost_usd": Decimal(covered),
         "on_demand_cost_usd": Decimal(on_demand),
+        "unpriced_line_count": 0,
     } | other
 
 
@@ -129,6 +130,7 @@ def example() -> Marts:
                 "eligible_list_cost_usd": Decimal(66),
                 "covered_list_cost_usd": Decimal(22),
                 "other_covered_list_cost_usd": Decimal(34),
+                "unpriced_line_count": 0,
             }
         ],
         "mart_commitment_utilization_monthly": [

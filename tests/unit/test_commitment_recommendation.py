@@ -52,6 +52,34 @@ def advise(demand: pl.DataFrame, *rates: dict[str, object], held: pl.DataFrame =
     return typed(recommend(demand, pl.DataFrame(list(rates)), held))
 
 
+def built(demand: pl.DataFrame, newest: datetime, *days: dict[str, object]) -> list[dict]:
+    """The recommendations of a bill with this on-demand use, whose newest line is at `newest`; `days` are those of its
+    commitments. A 1-year Compute plan is declared at 0.6."""
+    used = demand.with_columns(commitment_kind=pl.lit("none"), commitment_id=pl.lit(""), used_cost_usd=pl.lit(0.0))
+    texts = (*PAYER, "commitment_id", "commitment_kind", "purchase_term", "payment_option", "region_id")
+    held: dict[str, object] = dict.fromkeys((*texts, "instance_family"), pl.String)
+    held |= {"usage_date": pl.Date} | dict.fromkeys(("started_at", "ended_at"), pl.Datetime("us"))
+    money = ("commitment_cost_usd", "unallocated_fee_usd", "covered_hours", "covered_cost_usd")
+    declared = pl.DataFrame([PLAN | {"region_id": "us-west-2", "usage_type_key": "p5.48xlarge", "paid_ratio": 0.6}])
+    table = {
+        "detail_commitment_use_hourly": used.with_columns(last_hour_at=pl.col("hour_started_at").max()),
+        "detail_commitment_utilization_daily": pl.DataFrame(
+            list(days), schema=held | dict.fromkeys(money, pl.Decimal(38, 10))
+        ),
+        "fct_invoice_monthly": pl.DataFrame([PAYER | {"newest_usage_at": newest}]),
+        "declared_commitment_rate": declared,
+        "ref_commitment_rate": declared.clear().drop("region_id"),
+    }
+    return typed(build(**table))
+
+
+def held_from(week: int, weeks: int, per_hour: int, **other: object) -> list[dict[str, object]]:
+    """A 1-year Compute plan from the first day of this week to the end of the last one: what it costs each day."""
+    days = [START.date() + timedelta(days=day) for day in range(7 * week, 7 * weeks)]
+    cost = {"commitment_cost_usd": 24 * per_hour, "unallocated_fee_usd": 0, "commitment_id": "plan-1"}
+    return [PAYER | PLAN | cost | {"usage_date": day} | other for day in days]
+
+
 def plan(rows: list[dict], kind: str = "compute_savings_plan") -> dict:
     (row,) = (row for row in rows if row["commitment_kind"] == kind)
     return row
@@ -118,38 +146,49 @@ def test_what_its_back_test_loses_is_not_bought() -> None:
 
 def test_history_ends_at_the_newest_usage_of_any_line() -> None:
     """Nine weeks at 100, then three in which the payer used other things only: 3 of 12 weeks count as zero."""
-    used = history(9, lambda hour: 100).select(pl.exclude("first_hour_at", "last_hour_at"))
-    use = used.with_columns(
-        first_hour_at=pl.lit(START),
-        last_hour_at=pl.col("hour_started_at").max(),
-        commitment_kind=pl.lit("none"),
-        commitment_id=pl.lit(""),
-        used_cost_usd=pl.lit(0.0),
-    )
-    newest = pl.DataFrame([PAYER | {"newest_usage_at": START + timedelta(hours=12 * WEEK - 1, minutes=30)}])
-    held = {
-        **dict.fromkeys((*PAYER, "commitment_id", "commitment_kind", "purchase_term", "payment_option"), pl.String),
-        "usage_date": pl.Date,
-        "ended_at": pl.Datetime("us"),
-        "commitment_cost_usd": pl.Decimal(38, 10),
-        "unallocated_fee_usd": pl.Decimal(38, 10),
-        "covered_hours": pl.Decimal(38, 10),
-        "covered_cost_usd": pl.Decimal(38, 10),
-    }
-    declared = pl.DataFrame([PLAN | {"region_id": "us-west-2", "usage_type_key": "p5.48xlarge", "paid_ratio": 0.6}])
-    table = {
-        "detail_commitment_use_hourly": use,
-        "detail_commitment_utilization_daily": pl.DataFrame(schema=held),
-        "fct_invoice_monthly": newest,
-        "declared_commitment_rate": declared,
-        "ref_commitment_rate": declared.clear().drop("region_id"),
-    }
-    row = plan(typed(build(**table)))
+    newest = START + timedelta(hours=12 * WEEK - 1, minutes=30)
+    row = plan(built(history(9, lambda hour: 100), newest))
     assert row["week_count"] == 12
     assert row["last_used_at"] == START + timedelta(hours=9 * WEEK - 1)
     # Learned on 8 weeks: 60 an hour. Scored on 4: 40 saved in one week, 60 lost in three.
     assert row["back_test_savings_usd"] == 40 * WEEK - 60 * 3 * WEEK
     assert row["advice"] == "commit nothing"
+
+
+def test_a_plan_that_covers_everything_since_last_week_is_not_bought_again() -> None:
+    """100 an hour at list on demand for 8 weeks, then a plan of 60 an hour: 100 x 0.6, all of it, in every week."""
+    newest = START + timedelta(hours=9 * WEEK - 1)
+    row = plan(built(history(8, lambda hour: 100), newest, *held_from(8, 9, 60)))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit nothing", 0.0)
+    assert "that the commitments in force would not have covered" in row["advice_reason"]
+    assert row["eligible_list_cost_usd"] == 0
+    assert row["simulated_coverage_ratio"] is None
+
+
+def test_only_what_a_new_plan_would_have_left_on_demand_counts_before_it() -> None:
+    """A plan of 45 an hour since last week covers 75 of 100 an hour at list: 25 remain in all nine weeks, 15 at 0.6."""
+    demand = history(9, lambda hour: 100 if hour < 8 * WEEK else 25)
+    row = plan(built(demand, START + timedelta(hours=9 * WEEK - 1), *held_from(8, 9, 45)))
+    assert row["advice"] == "commit"
+    assert float(row["commitment_per_hour_usd"]) == pytest.approx(15, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        # Bought on the newest day: the bill has no whole day of it.
+        held_from(8, 9, 60)[-1:],
+        # No rate of a plan of three years is known.
+        held_from(8, 9, 60, purchase_term="3yr"),
+        # Until it began, a plan that has ended covered an unknown part of the same use.
+        [*held_from(0, 8, 60, commitment_id="plan-0"), *held_from(8, 9, 60)],
+    ],
+    ids=["no whole day", "no rate", "replaced"],
+)
+def test_what_a_new_plan_would_have_covered_may_be_unknown(days: list[dict[str, object]]) -> None:
+    row = plan(built(history(8, lambda hour: 100), START + timedelta(hours=9 * WEEK - 1), *days))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("undecided", None)
+    assert row["advice_reason"].startswith("it is unknown how much use of p5.48xlarge")
 
 
 def test_nothing_is_bought_while_the_use_of_what_is_owned_is_unknown() -> None:

@@ -19,6 +19,9 @@ def made(model: str, mart: str, columns: str, values: str) -> DuckDBEngine:
     typed = ", ".join(f"cast({name} as {kind or 'varchar'}) as {name}" for name, kind in (*named,))
     names = ", ".join(name for name, _ in named)
     engine.view_sql(mart, f"select {typed} from (values {values}) as row({names})")
+    # No fee of an open month lacks its use.
+    none = "null as billing_month, null as payer_account_id, null as billing_currency, 0 as unallocated_fee_usd"
+    engine.view_sql("fct_unallocated_fee_monthly", f"select {none} where false")
     engine.view_sql("made", load_catalog()[model].text)
     return engine
 

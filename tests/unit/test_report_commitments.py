@@ -168,6 +168,15 @@ def test_a_publication_without_the_marts_states_it(tmp_path: Path) -> None:
     assert "This publication has no detail_billing_month, detail_commitment_reconciliation, " in text
 
 
+def test_coverage_with_a_line_without_a_public_price_is_unknown(tmp_path: Path) -> None:
+    """One of four lines has no list price: neither the whole nor its family has a coverage, and the others do."""
+    marts = example()
+    marts["detail_commitment_use_daily"][2]["unpriced_line_count"] = 1
+    text = words(page_of(tmp_path, marts)).replace("\u00a0", " ")
+    assert "What share of use commitments covered is unknown because of 1 bill line without a public price;" in text
+    assert "GPU 33.3%; Trainium n/a ; Everything else 100.0%." in text
+
+
 def test_another_currency_is_never_added(tmp_path: Path) -> None:
     marts = example()
     marts["detail_commitment_use_daily"].append(

@@ -68,24 +68,61 @@ def test_more_cannot_be_saved_than_would_have_been_spent(
     assert failed == stops
 
 
-def test_another_currency_has_no_baseline(tmp_path: Path) -> None:
-    """The book is in dollars: a bill in euro avoids an unknown amount, which is not zero; stranded is nothing."""
+def month_of_one_epoch(path: Path, *other: dict[str, str], **line: str) -> tuple[Any, ...]:
+    """The savings of an hour of trn1.32xlarge at 20.00 that completes an epoch, frozen at an hour of p5.48xlarge of
+    us-east-1 at its list price of 55.04; `other` lines are on the bill."""
     start = datetime(2026, 7, 14, 10)
-    lines = instance_time("i-0a", "trn1.32xlarge", "20.00", start, timedelta(hours=1), line_item_currency_code="EUR")
+    lines = instance_time("i-0a", "trn1.32xlarge", "20.00", start, timedelta(hours=1), **line)
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T11:00:00Z"}]
     work = {"model": "m", "dataset": "d", "epoch_unit": "dataset_pass"}
     events = one_attempt("run-a", ["i-0a"], "trn1.32xlarge", start, timedelta(hours=1), inside, **work)
     baseline = (
         'name = "b"\nversion = 1\nfrozen_on = 2026-06-30\ngpu_instance_type = "p5.48xlarge"\nhours_per_unit = 1\n'
-        'hours_low_per_unit = 1\nhours_high_per_unit = 1\nunit_measure = "cost_per_epoch"\n'
-        'workload_id = "m / d / seq ? / batch ? / any precision / no target"\n'
+        'hours_low_per_unit = 1\nhours_high_per_unit = 1\nunit_measure = "cost_per_epoch"\nregion_id = "us-east-1"\n'
+        'workload_id = "m / d / seq ? / batch ? / any precision / no target"\npaid_ratio = 1\n'
     )
-    (tmp_path / "b.toml").write_text(baseline)
-    export, runs = write_export(tmp_path, {"2026-07": lines}), write_events(tmp_path / "runs", events)
-    config = write_config(tmp_path, billing=export, runs=runs)
+    (path / "b.toml").write_text(baseline)
+    export, runs = write_export(path, {"2026-07": [*lines, *other]}), write_events(path / "runs", events)
+    config = write_config(path, billing=export, runs=runs)
     seal = hashlib.sha256(baseline.encode()).hexdigest()
     config.write_text(f'{config.read_text()}\n[[decisions.baselines]]\nfile = "b.toml"\nsha256 = "{seal}"\n')
     columns = "billing_currency, run_count, actual_cost_usd, avoided_cost_usd, cash_avoided_cost_usd, missing_evidence"
     (row,) = ask(lazy_warehouse(config), f"select {columns} from mart_savings_monthly").rows()
+    return row
+
+
+def test_another_currency_has_no_baseline(tmp_path: Path) -> None:
+    """The book is in dollars: a bill in euro avoids an unknown amount, which is not zero; stranded is nothing."""
+    row = month_of_one_epoch(tmp_path, line_item_currency_code="EUR")
     assert row[:5] == ("EUR", 1, Decimal(20), None, None)
     assert "the bill is not in USD" in row[5]
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "unused", "cash", "reason"),
+    [
+        # Of the 30.00 a month that the reservation costs nothing was used: 35.04 - 30.00.
+        ("p5.48xlarge", "30.00", Decimal("5.04"), None),
+        # The bill does not show what used the fee: none, some or all of 30.00 is still paid.
+        ("p5.48xlarge", "", None, "it is unknown what GPU commitments left unused"),
+        # What a reservation of another machine left unused displaces no GPU.
+        ("m5.large", "", Decimal("35.04"), None),
+    ],
+)
+def test_cash_takes_off_an_unused_gpu_reservation(
+    tmp_path: Path, instance_type: str, unused: str, cash: Decimal | None, reason: str | None
+) -> None:
+    """Avoided: 55.04 - 20.00 = 35.04. AWS names neither instance type nor region of a reservation's fee, but in its
+    usage type."""
+    fee = {
+        "line_item_usage_start_date": "2026-07-01T00:00:00.000Z",
+        "line_item_usage_end_date": "2026-08-01T00:00:00.000Z",
+        "line_item_line_item_type": "RIFee",
+        "line_item_usage_type": f"HeavyUsage:{instance_type}",
+        "line_item_usage_amount": "744",
+        "line_item_unblended_cost": "30.00",
+        "reservation_reservation_a_r_n": "arn:aws:ec2:us-east-1:000033334444:reserved-instances/ri-1",
+        "reservation_unused_recurring_fee": unused,
+    }
+    row = month_of_one_epoch(tmp_path, fee)
+    assert row[3:] == (Decimal("35.04"), cash, reason)

@@ -73,7 +73,8 @@ declared as (
         coalesce(savings_plan_purchase_term, pricing_lease_contract_length) as purchase_term,
         coalesce(savings_plan_region, product_region_code) as region_id,
         coalesce(savings_plan_instance_type_family,
-            nullif(split_part(replace(product_instance_type, 'ml.', ''), '.', 1), '')) as instance_family,
+            nullif(split_part(replace(coalesce(product_instance_type, instance_type_of(line_item_usage_type)), 'ml.', ''),
+                '.', 1), '')) as instance_family,
         moment_of(coalesce(savings_plan_start_time, reservation_start_time)) as started_at,
         moment_of(coalesce(savings_plan_end_time, reservation_end_time))
             as ended_at
