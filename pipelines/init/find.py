@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from glob import escape
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
@@ -32,6 +33,8 @@ from pipelines.warehouse.stores import open_store
 
 # The other data sets of FOCUS: the file's, its section of the configuration, and its entry there.
 DataSet = tuple[str, str, AnswerSource]
+# A folder that is one part of an export, such as a month, never its root.
+_PARTITION = re.compile(r"[^=]+=.*|\d{8}-\d{8}")
 # Names of files that one sentence has room for.
 _MOST_NAMES = 5
 
@@ -126,7 +129,8 @@ def _bare(
     location: str, items: Sequence[Object], reach: Reach, scratch: Path
 ) -> tuple[list[BillingSource], list[DataSet], list[str]]:
     """A source for the files of each kind of bill, the other data sets, and why each other file is left out."""
-    parent = os.path.commonpath([PurePosixPath("/", item.key).parent for item in items]).strip("/")
+    shared = PurePosixPath(os.path.commonpath([PurePosixPath("/", item.key).parent for item in items])).parts[1:]
+    parent = "/".join(takewhile(lambda part: not _PARTITION.fullmatch(part), shared))
     folder = _below(location, parent)
     store = open_store(folder, **reach)
     items = [item for item in store.list() if _suffix(item.key)]
