@@ -159,6 +159,24 @@ def test_a_bare_file_that_is_no_bill_is_refused_by_name(tmp_path: Path) -> None:
         list_deliveries(bare, tmp_path / "raw")
 
 
+@pytest.mark.parametrize(
+    ("names", "holds", "fix"),
+    [
+        (("a.csv", "b.csv", "c.CSV.GZ"), "2 .csv files, 1 .CSV.GZ file", 'write "*.csv"'),
+        (("notes.txt",), "no bill file", "check `location` of [[billing]] payer"),
+    ],
+)
+def test_files_that_no_pattern_matches(tmp_path: Path, names: tuple[str, ...], holds: str, fix: str) -> None:
+    for name in names:
+        (tmp_path / name).write_text("")
+    with pytest.raises(SourceError) as refused:
+        list_deliveries(source(tmp_path, files=("*.parquet",)), tmp_path / "raw")
+    listed = f"{len(names)} file{'s' * (len(names) > 1)} listed"
+    assert str(refused.value) == (
+        f"{tmp_path} holds {holds} and none that matches files = '*.parquet' ({listed}); {fix}."
+    )
+
+
 def test_lines_that_do_not_fit_their_header_are_named(tmp_path: Path) -> None:
     (tmp_path / "july.csv").write_text("LineItemUsageStartDate,LineItemUnblendedCost\n2026-07-01T00:00:00Z\n")
     bare = source(tmp_path).model_copy(update={"files": ("*.csv",)})

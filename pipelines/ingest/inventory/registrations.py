@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field, ValidationError
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, listing
 from pipelines.base.parse import ParseError, parse_toml
 from pipelines.config.fields import Frozen
 from pipelines.config.mistakes import first_mistake
@@ -129,9 +129,10 @@ def read_registrations(source: ProofSource, recorded: Mapping[str, str]) -> dict
 
 def registrations_fingerprint(source: ProofSource) -> str:
     """A digest of the location of registrations and of its files: one listing."""
-    items = [] if source.registrations is None else open_store(source.registrations, **source.reach).list()
-    listing = [(item.key, item.size, item.etag) for item in items]
-    return hashlib.sha256(repr((source, listing)).encode()).hexdigest()
+    with listing("[proof]", "registrations"):
+        items = [] if source.registrations is None else open_store(source.registrations, **source.reach).list()
+    listed = [(item.key, item.size, item.etag) for item in items]
+    return hashlib.sha256(repr((source, listed)).encode()).hexdigest()
 
 
 def _files(source: ProofSource) -> Iterator[tuple[str, File]]:
