@@ -1,6 +1,8 @@
 """Errors, by the exit code of the command. Each message is one sentence: where, what is wrong, how to fix it."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from errno import EDQUOT, ENOSPC
 
 _SHOWN = 100
@@ -32,6 +34,23 @@ class SourceError(TrainledgerError):
 
 class UnreachableError(SourceError):
     """A source that did not answer; a later try may work."""
+
+
+class UnlistedError(SourceError):
+    """A folder that cannot be listed."""
+
+    def __init__(self, reason: str):
+        super().__init__(f"{reason}; check `location`.")
+        self.reason = reason
+
+
+@contextmanager
+def listing(entry: str, key: str = "location") -> Iterator[None]:
+    """Name the entry of the configuration whose folder cannot be listed."""
+    try:
+        yield
+    except UnlistedError as error:
+        raise SourceError(f"{error.reason}; check `{key}` of {entry}.") from None
 
 
 class EngineError(TrainledgerError):

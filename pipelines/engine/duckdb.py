@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -155,7 +156,8 @@ class DuckDBEngine(Engine):
             if not self._is_one_select(sql):
                 raise EngineError("That is not one SELECT; write one SELECT.")
             # DuckDB 2 makes no Polars frame itself.
-            return _in_the_calendar(pl.DataFrame(self.connection.execute(sql, values or None).to_arrow_table()))
+            table = self.connection.execute(sql, values or None).to_arrow_table()
+            return _in_the_calendar(pl.DataFrame(table.rename_columns(_distinct(table.column_names))))
         except duckdb.Error as error:
             raise explained(error, self._files) from error
         except pl.exceptions.PolarsError as error:
@@ -198,6 +200,19 @@ class DuckDBEngine(Engine):
             return self.connection.execute(statement).fetchall()
         except duckdb.Error as error:
             raise explained(error, self._files) from error
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names of columns, a repeated one with a number as DuckDB's clients show it: run_id, run_id_1."""
+    found: list[str] = []
+    for name in names:
+        own = name
+        for number in count(1):
+            if own not in found and (own == name or own not in names):
+                break
+            own = f"{name}_{number}"
+        found.append(own)
+    return found
 
 
 def _in_the_calendar(frame: pl.DataFrame) -> pl.DataFrame:

@@ -41,7 +41,9 @@ from pipelines.models.revision import code_revision
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
 
-INVOICED = "stg_aws__invoice_total"
+BILLED = "stg_aws__invoice_total"
+# The amounts are those of the bill, whether or not the invoice itself was read.
+BY_CHARGE_TYPE = "Billed and in the ledger, by charge type"
 _KEY = "source_name, source_file, source_row, hour_no, piece_no"
 # A line that is shared or spans hours is split into pieces.
 _COUNTS = """
@@ -87,7 +89,7 @@ def behind(warehouse: Warehouse, publication: Publication, question: Question) -
             for name, select in kept.items():
                 tables.write(select, place / f"{name}.parquet")
         deliveries = publication.inputs["deliveries"]
-        wanted = {LINES: "line"} | ({INVOICED: INVOICED} if question.mart == RECONCILIATION else {})
+        wanted = {LINES: "line"} | ({BILLED: BILLED} if question.mart == RECONCILIATION else {})
         # Without any line the newest month still provides the columns.
         for month in months or [max(delivery["billing_period"] for delivery in deliveries)]:
             with builder.open([*wanted, *question.reads], month) as tables:
@@ -148,15 +150,15 @@ class Explanation:
         """Of an invoice: billed cost and cost in the ledger, by charge type."""
         return self._engine.query(
             f"""
-            with invoiced as (
+            with billed as (
                 select charge_type, sum(line_count) as line_count, sum(billed_cost_usd) as billed_cost_usd
-                from {INVOICED} group by charge_type
+                from {BILLED} group by charge_type
             ),
             ledger as (select charge_type, sum(billed_cost_usd) as ledger_cost_usd from {LINES} group by charge_type)
             select charge_type, cast(coalesce(line_count, 0) as bigint) as line_count,
                 coalesce(billed_cost_usd, 0) as billed_cost_usd, coalesce(ledger_cost_usd, 0) as ledger_cost_usd,
                 coalesce(billed_cost_usd, 0) - coalesce(ledger_cost_usd, 0) as difference_usd
-            from invoiced full join ledger using (charge_type)
+            from billed full join ledger using (charge_type)
             order by abs(coalesce(billed_cost_usd, 0)) desc, charge_type
             """
         )
@@ -234,7 +236,7 @@ def as_json(explanation: Explanation) -> str:
     levels = [{"title": level.title, "rows": explanation.level(level).to_dicts()} for level in shown]
     if question.mart == RECONCILIATION:
         types = explanation.by_charge_type().to_dicts()
-        levels.insert(0, {"title": "Invoiced and in the ledger, by charge type", "rows": types})
+        levels.insert(0, {"title": BY_CHARGE_TYPE, "rows": types})
     document = {
         "question": question.title,
         "publication": published.number,

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.explain.lines import Explanation, known_sum
+from pipelines.explain.lines import BY_CHARGE_TYPE, Explanation, known_sum
 from pipelines.explain.query import BASES, RECONCILIATION, Level
 from pipelines.explain.terminal import Label, cents, moment
 from pipelines.present.buckets import BUCKETS
@@ -126,15 +126,15 @@ def _head(name: str) -> str:
 def _charge_types(explanation: Explanation) -> Iterator[Part]:
     unit, types = explanation.currency, explanation.by_charge_type()
     rows: list[tuple[str, ...]] = [(str(r[0]), f"{r[1]:,}", *map(cents, r[2:])) for r in types.rows()]
-    head = ("charge_type", "lines", f"invoiced {unit}", f"ledger {unit}", f"difference {unit}")
+    head = ("charge_type", "lines", f"billed {unit}", f"ledger {unit}", f"difference {unit}")
     amounts = ("billed_cost_usd", "ledger_cost_usd", "difference_usd")
     rows.append(_summed("total", 1, types, amounts, f"{types['line_count'].sum():,}"))
-    yield _table("Invoiced and in the ledger, by charge type", head, rows, 4)
+    yield _table(BY_CHARGE_TYPE, head, rows, 4)
     apart = types.filter(pl.col("difference_usd") != 0)
     if apart.height and known_sum(apart["difference_usd"]) == 0:
         # Such as usage under a Savings Plan, billed on demand, and its negation.
         types_apart = " and ".join(map(str, apart["charge_type"]))
-        yield _sentence(f"The differences of {types_apart} cancel: the invoice adds the amount and subtracts it again.")
+        yield _sentence(f"The differences of {types_apart} cancel: the bill adds the amount and subtracts it again.")
 
 
 def _lines(explanation: Explanation, limit: int) -> Iterator[Part]:

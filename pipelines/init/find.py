@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from glob import escape
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
@@ -21,7 +22,7 @@ from pipelines.base.console import Console, counted
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import AnswerSource, BillingSource, InvoiceSource, Reach
 from pipelines.doctor.billing import KINDS, sample
-from pipelines.ingest.billing.bare import READERS, SUFFIXES, bare_files
+from pipelines.ingest.billing.bare import READERS, bare_files, suffix_of
 from pipelines.ingest.billing.columns import focus_version
 from pipelines.ingest.billing.delivery import Delivery
 from pipelines.ingest.billing.exports import detect_kind, ingest, list_deliveries
@@ -32,6 +33,8 @@ from pipelines.warehouse.stores import open_store
 
 # The other data sets of FOCUS: the file's, its section of the configuration, and its entry there.
 DataSet = tuple[str, str, AnswerSource]
+# A folder that is one part of an export, such as a month, never its root.
+_PARTITION = re.compile(r"[^=]+=.*|\d{8}-\d{8}")
 # Names of files that one sentence has room for.
 _MOST_NAMES = 5
 
@@ -84,7 +87,7 @@ def find_bills(location: str, reach: Reach) -> Found:
         exports = exports_in(listing)
         sources, data_sets, left_out = _with_manifests(location, exports, reach), [], []
         below_exports = tuple(f"{export.root}/".lstrip("/") for export in exports)
-        loose = [item for item in listing if _suffix(item.key) and not item.key.startswith(below_exports)]
+        loose = [item for item in listing if suffix_of(item.key) and not item.key.startswith(below_exports)]
         if sources and loose:
             left_out.append(f"{counted(len(loose), 'file')} outside the exports: {_shown([one.key for one in loose])}.")
         elif loose:
@@ -126,10 +129,11 @@ def _bare(
     location: str, items: Sequence[Object], reach: Reach, scratch: Path
 ) -> tuple[list[BillingSource], list[DataSet], list[str]]:
     """A source for the files of each kind of bill, the other data sets, and why each other file is left out."""
-    parent = os.path.commonpath([PurePosixPath("/", item.key).parent for item in items]).strip("/")
+    shared = PurePosixPath(os.path.commonpath([PurePosixPath("/", item.key).parent for item in items])).parts[1:]
+    parent = "/".join(takewhile(lambda part: not _PARTITION.fullmatch(part), shared))
     folder = _below(location, parent)
     store = open_store(folder, **reach)
-    items = [item for item in store.list() if _suffix(item.key)]
+    items = [item for item in store.list() if suffix_of(item.key)]
     name = _name(PurePosixPath(parent or location).name)
     bills: dict[str, list[str]] = {}
     data_sets: list[DataSet] = []
@@ -154,15 +158,10 @@ def _bare(
 
 def _patterns(keys: Sequence[str], items: Sequence[Object]) -> list[str]:
     """Patterns that match these keys and none of the other items."""
-    ends = Counter(_suffix(item.key) for item in items)
-    mine = Counter(map(_suffix, keys))
+    ends = Counter(suffix_of(item.key) for item in items)
+    mine = Counter(map(suffix_of, keys))
     whole = [f"*{end}" for end in mine if mine[end] == ends[end]]
-    return whole + [escape(key) for key in keys if f"*{_suffix(key)}" not in whole]
-
-
-def _suffix(key: str) -> str | None:
-    """The end of a key that shows a bill's form, as it is written; None of another file."""
-    return next((key[-len(end) :] for end in SUFFIXES if key.lower().endswith(end)), None)
+    return whole + [escape(key) for key in keys if f"*{suffix_of(key)}" not in whole]
 
 
 def _shown(names: Sequence[str]) -> str:

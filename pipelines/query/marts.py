@@ -26,6 +26,8 @@ with (resources.DASHBOARDS / "marts.csv").open(encoding="utf-8", newline="") as 
     for row in csv.DictReader(file):
         MARTS.setdefault(row["subject"], {})[row["mart"]] = row["shows"]
 _PREFIX = re.compile(r"^DuckDB: ((\w+ )+Error: )?")
+# What sets a repeated column apart from the first of its name.
+_NUMBER = re.compile(r"_\d+$")
 # Shown first where not every column fits.
 BASES = ("effective_cost_usd", "billed_cost_usd")
 # Units of amounts that are money to spend rather than unit prices.
@@ -90,7 +92,7 @@ def in_cents(frame: pl.DataFrame) -> pl.DataFrame:
     """
 
     def rounded(amount: pl.Series) -> pl.Series:
-        unit = column_units().get(amount.name, "")
+        unit = column_units().get(_NUMBER.sub("", amount.name), "")
         is_price = unit.startswith("usd/") and unit not in _MONEY
         digits, limit = (3, Decimal(1)) if is_price else (2, Decimal("0.01"))
         figures = amount.cast(pl.Float64).round_sig_figs(digits).cast(pl.Decimal(38, 10))
@@ -99,7 +101,9 @@ def in_cents(frame: pl.DataFrame) -> pl.DataFrame:
             return amount.round(2).cast(pl.Decimal(38, 2))
         return pl.select(pl.when(small).then(figures).otherwise(amount.round(2))).to_series().alias(amount.name)
 
-    money = [name for name, kind in frame.schema.items() if name.endswith("_usd") and kind.is_decimal()]
+    money = [
+        name for name, kind in frame.schema.items() if _NUMBER.sub("", name).endswith("_usd") and kind.is_decimal()
+    ]
     return frame.with_columns(rounded(frame[name]) for name in money)
 
 

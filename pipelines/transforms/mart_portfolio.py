@@ -64,7 +64,7 @@ def _without_runs(workload_id: str) -> Row:
         "monthly_cost_usd": 0.0,
         "monthly_at_stake_usd": 0.0,
         "at_stake_evidence": "at most all of it",
-        "missing_evidence": "no billed run on GPU or Trainium has this workload_id: is it spelled as runs spell it?",
+        "missing_evidence": "no billed run on GPU or Trainium has this workload_id",
     }
 
 

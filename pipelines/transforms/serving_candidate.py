@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from pipelines.analysis.crossover import KINDS, Capacity
@@ -79,6 +80,10 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
         declared = {kind: number(option[column]) for kind, column in _PRICES.items()}
         by_basis = {basis: declared if declared["input"] is not None else managed.prices(basis) if managed else {}
                     for basis in BASES}  # fmt: skip
+        if declared["input"] is None and managed is None:
+            faults.append(
+                _unpriced(name, [one.model for one in sides if one.currency == side.currency and not one.is_capacity])
+            )
         if option["meets_latency"] is not True:
             gaps.append(_unshown(option["meets_latency"], "meets the latency target"))
         return Candidate(option, BEDROCK, BEDROCK, None, by_basis, None, tuple(gaps), tuple(faults))
@@ -115,6 +120,14 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
     return Candidate(
         option, platform, family, capacity, {}, evidence if speed else None, tuple(gaps), tuple(dict.fromkeys(faults))
     )
+
+
+def _unpriced(name: str, billed: Sequence[str]) -> str:
+    """That no tokens of a model are on the bill, with the nearest of the names that are."""
+    by_word = {model.lower(): model for model in billed}
+    nearest = [by_word[word] for word in get_close_matches(name.lower(), by_word, 1)]
+    meant = f"; correct candidate_model to {nearest[0]!r}, or" if nearest else ":"
+    return f"the bill has no tokens of {name!r}{meant} declare input_usd and output_usd"
 
 
 def _unshown(known: bool | None, what: str) -> str:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, UnlistedError
 from pipelines.base.paths import below
 from pipelines.warehouse.storage import Object, Store, fresh_file, is_temporary, settle, temporary_next_to
 
@@ -101,8 +101,7 @@ class LocalStore(Store):
             with os.scandir(start) as found:
                 entries = list(found)
         except OSError as error:
-            where = f"{error.filename} cannot be listed: {error.strerror}"
-            raise SourceError(f"{where}; check `location`.") from None
+            raise UnlistedError(f"{error.filename} cannot be listed: {error.strerror}") from None
         # Files behind a link that leads outside must not look undelivered.
         below = [self._listed(entry) for entry in entries if _is_folder(entry)]
         yield start, [entry for entry in entries if not _is_folder(entry)]

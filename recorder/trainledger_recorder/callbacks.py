@@ -22,10 +22,16 @@ except ImportError:
 
 
 class HuggingFaceCallback(_TrainerCallback):  # type: ignore[misc,valid-type]
-    """Records epochs, saves and evaluations of a `transformers.Trainer`; add it to `callbacks`."""
+    """Records start, epochs, saves, evaluations and end of a `transformers.Trainer`; add it to `callbacks`."""
 
     def __init__(self, run: Recorder):
         self._run = run
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._run.start()
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._run.end()
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         # The last epoch may read 2.97 where a partial accumulation was dropped.
@@ -46,10 +52,19 @@ class HuggingFaceCallback(_TrainerCallback):  # type: ignore[misc,valid-type]
 
 
 class LightningCallback(_Callback):  # type: ignore[misc,valid-type]
-    """Records epochs, saves and evaluations of a Lightning `Trainer`; add it to `callbacks`."""
+    """Records start, epochs, saves, evaluations and end of a Lightning `Trainer`; add it to `callbacks`."""
 
     def __init__(self, run: Recorder):
         self._run = run
+
+    def on_fit_start(self, trainer: Any, module: Any) -> None:
+        self._run.start()
+
+    def on_fit_end(self, trainer: Any, module: Any) -> None:
+        self._run.end()
+
+    def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
+        self._run.end(exception)
 
     def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
         # Lightning counts epochs from 0.

@@ -20,7 +20,7 @@ class Journal:
     def __init__(self, path: Path, upload: str | None, every_seconds: float):
         self._path, self._upload, self._every = path, upload, every_seconds
         self._warned: set[str] = set()
-        self._dirty = self._is_cut = False
+        self._dirty = self._is_cut = self._is_closed = False
         self._done = threading.Event()
         self._lock = threading.Lock()
         self._file = -1
@@ -37,8 +37,12 @@ class Journal:
 
     def start(self, *chores: Callable[[], None]) -> None:
         """Start the background thread, with `chores` first."""
-        self._thread = threading.Thread(target=self._work, args=(chores,), name="trainledger-recorder", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._work, args=(chores,), name="trainledger-recorder", daemon=True)
+        try:
+            thread.start()
+            self._thread = thread
+        except RuntimeError as error:
+            self.warn(f"the instance is unknown and nothing is uploaded ({error})")
 
     def write(self, event: Mapping[str, object]) -> None:
         """Append one event; what it leaves out as None is not written."""
@@ -46,7 +50,9 @@ class Journal:
             line = json.dumps({name: value for name, value in event.items() if value is not None}) + "\n"
             # One write of one line: another thread's line never falls into it.
             with self._lock:
-                if self._file >= 0:
+                if self._is_closed:
+                    self.warn("events after close() are not recorded; make a new Recorder to go on")
+                elif self._file >= 0:
                     data = ("\n" * self._is_cut + line).encode()
                     # A full disk may take half a line; the next one then begins on its own.
                     self._is_cut = os.write(self._file, data) < len(data)
@@ -66,6 +72,7 @@ class Journal:
         if self._thread:
             self._thread.join(patience_seconds)
         with self._lock:
+            self._is_closed = True
             if self._file >= 0:
                 os.close(self._file)
                 self._file = -1
@@ -100,6 +107,9 @@ class Journal:
     def _upload_left_behind(self) -> None:
         """What an attempt that was killed had written and not yet uploaded."""
         if self._upload:
+            # Imported while threads may start: at the exit of the interpreter it is too late.
+            import boto3.s3.transfer  # noqa: F401
+
             for path in sorted(self._path.parent.parent.glob(f"attempt-*/{self._path.name}")):
                 if path != self._path:
                     _put(path, self._upload, self._path.parent.parent.parent)
@@ -107,11 +117,14 @@ class Journal:
 
 def _put(path: Path, upload: str, root: Path) -> None:
     import boto3
+    from boto3.s3.transfer import TransferConfig
 
     bucket, _, prefix = upload.removeprefix("s3://").partition("/")
     key = f"{prefix.rstrip('/')}/{path.relative_to(root).as_posix()}".lstrip("/")
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    boto3.client("s3", endpoint_url=endpoint).upload_file(str(path), bucket, key)
+    # Without threads of its own, which the exit of the interpreter does not let start.
+    config = TransferConfig(use_threads=False)
+    boto3.client("s3", endpoint_url=endpoint).upload_file(str(path), bucket, key, Config=config)
 
 
 def now() -> str:

@@ -1,14 +1,18 @@
-"""The recorder: one object a process, used as a context around the training."""
+"""The recorder: one object a process, used as a context around the training or from its first event on."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from trainledger_recorder.identity import IMDS, NoIdentity, identity, interruption
 from trainledger_recorder.journal import Journal, now
@@ -23,6 +27,9 @@ class Recorder:
     `facts` are the fields of a `run_started` event: model, dataset, seq_len, target_metric and so on. `environment` and
     `imds` default to those of the process. Nothing here raises once the run id is sound, and nothing waits for the
     network but the end, for `patience_seconds` at most.
+
+    The attempt starts where the recorder is entered, else with its first event. It ends with the `with` block, else at
+    `end`, `close` or the exit of the interpreter, whichever comes first.
     """
 
     def __init__(
@@ -52,41 +59,85 @@ class Recorder:
         self._environment, self._imds = environment, imds
         self._facts, self._accelerators_used = facts, accelerators_used
         self._patience = patience_seconds
-        self._resource: object = None
+        self._stay: dict[str, Any] = {}
         self._started_at = now()
+        # Reentrant: the handler of a signal may record an event while the attempt starts.
+        self._lock = threading.RLock()
+        self._is_started = self._is_open = self._is_entered = False
+        self._earlier_error: object = None
+        self._process_id = os.getpid()
         path = home / f"attempt-{self.attempt}" / f"rank-{self.rank}.jsonl"
         self._journal = Journal(path, upload, upload_every_seconds)
 
     def __enter__(self) -> Recorder:
-        if self.rank == 0:
-            self._write("run_started", at=self._started_at, **self._facts)
-        self._write("attempt_started", at=self._started_at)
-        self._journal.start(*[self._join] if self._is_first_of_node else [])
+        self._is_entered = True
+        self.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            reason = next((word for of, word in _REASONS if issubclass(kind, of)), "sw_error")
-            self.close(reason=reason, status="killed" if reason == "user_stop" else "failed")
+        self._is_entered = False
+        self.close(*_outcome(error))
+
+    def start(self) -> None:
+        """Start the attempt unless it is running; after `end` it runs again."""
+        with self._lock:
+            if self._is_open:
+                return
+            self._is_open = True
+            is_first = not self._is_started
+            at = self._started_at if is_first else now()
+            if is_first and self.rank == 0:
+                self._write("run_started", at=at, **self._facts)
+            self._write("attempt_started", at=at)
+            if is_first:
+                self._earlier_error = getattr(sys, "last_value", None)
+                self._journal.start(*[self._join] if self._is_first_of_node else [])
+                atexit.register(self._exit)
+            elif self._stay:
+                self._write("resource_joined", at=at, **self._stay)
+            self._is_started = True
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End the attempt and the run, unless a `with` block does; what is recorded after this still counts."""
+        if not self._is_entered:
+            self._end(*_outcome(error))
 
     def close(self, reason: str = "completed", status: str = "completed") -> None:
-        """End the attempt and the run. A run that is started again after this is open again."""
-        ended_at = now()
-        if self._is_first_of_node and self._resource:
-            self._write("resource_left", at=ended_at, resource=self._resource)
-        self._write("attempt_ended", at=ended_at, reason=reason)
-        if self.rank == 0:
-            self._write("run_ended", at=ended_at, status=status)
+        """End the attempt and the run unless they have ended. A run that is started again after this is open again."""
+        if not self._is_started:
+            self.start()
+        self._end(reason, status)
+        atexit.unregister(self._exit)
+        self._journal.close(self._patience)
+
+    def _end(self, reason: str | None, status: str) -> None:
+        with self._lock:
+            if not self._is_open:
+                return
+            self._is_open = False
+            ended_at = now()
+            if self._stay:
+                self._write("resource_left", at=ended_at, resource=self._stay["resource"])
+            self._write("attempt_ended", at=ended_at, reason=reason)
+            if self.rank == 0:
+                self._write("run_ended", at=ended_at, status=status)
+
+    def _exit(self) -> None:
+        # A forked child leaves the run to its parent.
+        if os.getpid() != self._process_id:
+            return
+        error = getattr(sys, "last_value", None)
+        if isinstance(error, BaseException) and error is not self._earlier_error:
+            self._end(*_outcome(error))
+        # How the training went is unknown: a failure that the job caught itself also ends in an exit.
+        self._end(None, "unknown")
         self._journal.close(self._patience)
 
     def attached(self, resource: str) -> None:
         """A volume or file system (`vol-…`, `fs-…`) this node has, from now until the attempt ends."""
-        if self._is_first_of_node:
-            self._write("resource_joined", resource=resource)
+        self._record(self._is_first_of_node, "resource_joined", resource=resource)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -144,7 +195,7 @@ class Recorder:
 
     def heartbeat(self, *, step: int | None = None, tokens_seen: float | None = None) -> None:
         """The run is still working: the end of a killed run is inferred from its last heartbeat."""
-        self._write("heartbeat", step=step, tokens_seen=tokens_seen)
+        self._record(True, "heartbeat", step=step, tokens_seen=tokens_seen)
 
     def is_interrupted(self) -> bool:
         """Whether AWS takes this spot instance back within two minutes; asks the metadata service."""
@@ -159,18 +210,31 @@ class Recorder:
         except NoIdentity as error:
             self._journal.warn(f"the instance is unknown: {error}")
             return
-        self._resource = fields["resource"]
-        share = {"node_rank": self.rank, "accelerators_used": self._accelerators_used}
-        self._write("resource_joined", at=self._started_at, **share, **fields)
+        self._stay = {"node_rank": self.rank, "accelerators_used": self._accelerators_used, **fields}
+        self._write("resource_joined", at=self._started_at, **self._stay)
 
     def _lead(self, event: str, **fields: object) -> None:
         """An event of all ranks together, recorded once."""
-        if self.rank == 0:
+        self._record(self.rank == 0, event, **fields)
+
+    def _record(self, is_mine: bool, event: str, **fields: object) -> None:
+        """An event of the job, recorded by the ranks it `is_mine` of; the first one starts the attempt."""
+        if not self._is_started:
+            self.start()
+        if is_mine:
             self._write(event, **fields)
 
     def _write(self, event: str, at: str | None = None, **fields: object) -> None:
         attempt = {} if event in ("run_started", "run_ended") else {"attempt": self.attempt}
         self._journal.write({"event": event, "run_id": self.run_id, **attempt, "at": at or now(), **fields})
+
+
+def _outcome(error: BaseException | None) -> tuple[str, str]:
+    """Reason and status of a training that ended with `error`."""
+    if error is None:
+        return "completed", "completed"
+    reason = next((word for of, word in _REASONS if isinstance(error, of)), "sw_error")
+    return reason, "killed" if reason == "user_stop" else "failed"
 
 
 def _size(name: str) -> int | None:

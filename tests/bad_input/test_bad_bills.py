@@ -141,7 +141,8 @@ def test_two_exports_in_one_folder(ledger: Ledger) -> None:
 
 def test_an_export_that_is_gone(ledger: Ledger) -> None:
     ledger.configure('"export"', '"exports"')
-    assert re.search(r"exports cannot be listed: No such file or directory; check", ledger.refused(3))
+    reason = r"exports cannot be listed: No such file or directory; check `location` of \[\[billing\]\] payer\."
+    assert re.search(reason, ledger.refused(3))
 
 
 def test_a_run_billed_in_two_currencies(ledger: Ledger) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
+import polars as pl
 import pytest
 from support.bills import instance_hour, write_config, write_export
+from support.lab import Lab
 from support.ledgers import publish_tables
 
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import ProofSource
 from pipelines.ingest.inventory.registrations import REGISTRATION, RUN, read_registrations
+from pipelines.models.checks import failing_rows
+from pipelines.models.contract import load_contract
 
+COMPARISON, PROOF = "mart_silicon_comparison", "stg_proof__registration"
 GOOD = """
 [[registration]]
 name = "first"
@@ -39,6 +45,11 @@ def read(folder: Path, *texts: str, recorded: dict[str, str] | None = None):
     for number, text in enumerate(texts):
         (folder / f"{number}.toml").write_text(text)
     return read_registrations(ProofSource(registrations=str(folder)), recorded or {})
+
+
+def lab(tables: Mapping[str, pl.DataFrame]) -> Lab:
+    """A warehouse without runs."""
+    return Lab({"2026-07": []}, {}, registrations={name: frame.to_dicts() for name, frame in tables.items()})
 
 
 def test_a_registration_is_read_with_its_pairs_and_exclusions(tmp_path: Path) -> None:
@@ -113,6 +124,32 @@ def test_a_new_one_supersedes_the_old_that_stays(tmp_path: Path) -> None:
     seal = read(tmp_path / "a", GOOD)[REGISTRATION]["seal"][0]
     newer = LATER.replace("cost_basis", 'supersedes = "first"\ncost_basis').replace("0.02", "0.05")
     assert read(tmp_path / "a", GOOD, newer, recorded={"first": seal})[REGISTRATION].height == 2
+
+
+def test_a_misspelled_workload_is_superseded_and_a_run_that_is_not_there_is_reported(tmp_path: Path) -> None:
+    """No run has "lama". Alone it is reported with its exclusion; the registration that supersedes it replaces both."""
+    folder = tmp_path / "registered"
+    wrong = GOOD.replace('"llama"', '"lama"')
+    right = LATER.replace("cost_basis", 'supersedes = "first"\ncost_basis')
+    contract = load_contract(f"marts/{COMPARISON}")
+    checks = [check for check in contract.checks if check.name.startswith("regist")]
+    for texts, name, workload in (
+        ((wrong, EXCLUDED), "first", "lama"),
+        ((wrong, right, EXCLUDED.replace('"first"', '"second"')), "second", "llama"),
+    ):
+        with lab(read(folder, *texts)) as made:
+            found = [made.ask(failing_rows(check, COMPARISON), COMPARISON, *contract.reads) for check in checks]
+        assert [[row[:2] for row in rows] for rows in found] == [[(name, workload)]] * 2
+        assert found[1][0][2] == "run-7"
+
+
+def test_a_registration_of_another_workload_leaves_the_superseded_one_in_force(tmp_path: Path) -> None:
+    """Else a later registration of any workload could take an unwelcome one out of the way."""
+    newer = LATER.replace("cost_basis", 'supersedes = "first"\ncost_basis')
+    for text, is_in_force in ((newer, False), (newer.replace('"llama"', '"other"'), True)):
+        with lab(read(tmp_path / "registered", GOOD, text)) as made:
+            rows = made.ask(f"select registration, is_in_force from {PROOF} order by 1", PROOF)
+        assert rows == [("first", is_in_force), ("second", True)]
 
 
 def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path: Path) -> None:

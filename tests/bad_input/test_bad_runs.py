@@ -166,7 +166,9 @@ def test_a_file_that_is_no_gzip_file(ledger: Ledger) -> None:
 
 def test_a_folder_that_is_gone(ledger: Ledger) -> None:
     ledger.configure('"runs"', '"run"')
-    assert re.search(r"run cannot be listed: No such file or directory; check", ledger.refused(3))
+    assert re.search(
+        r"run cannot be listed: No such file or directory; check `location` of \[\[runs\]\] jobs\.", ledger.refused(3)
+    )
 
 
 def test_a_folder_of_something_else(ledger: Ledger) -> None:

@@ -7,6 +7,7 @@ import logging
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -65,6 +66,95 @@ def test_a_failure_of_the_training_ends_its_attempt_and_is_raised(tmp_path: Path
         raise MemoryError
     assert rows(read_back(tmp_path), "attempt", "end_reason") == [("oom",)]
     assert rows(read_back(tmp_path), "run", "status") == [("failed",)]
+
+
+WITHOUT_WITH = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from trainledger_recorder import HuggingFaceCallback, Recorder
+run = Recorder("r", sys.argv[1], imds=sys.argv[3], environment={}, model="m", dataset="d")
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "reason"),
+    [
+        ("run.epoch_completed(1)\nrun.close()\nrun.close()", "completed", "completed"),
+        (
+            "HuggingFaceCallback(run).on_train_begin(0, 0, 0)\nHuggingFaceCallback(run).on_train_end(0, 0, 0)",
+            *["completed"] * 2,
+        ),
+        ("run.epoch_completed(1)\nraise MemoryError", "failed", "oom"),
+        # How it went is unknown: the job may have caught its own failure.
+        ("run.epoch_completed(1)\nsys.exit(1)", "unknown", None),
+        ("run.epoch_completed(1)\n__import__('os').kill(__import__('os').getpid(), 9)", None, None),
+    ],
+)
+def test_a_run_is_started_and_ended_once_without_a_with_block(
+    tmp_path: Path, code: str, status: str | None, reason: str | None
+) -> None:
+    with metadata_service() as imds:
+        command = [sys.executable, "-c", WITHOUT_WITH + code, tmp_path, ROOT / "recorder", imds]
+        subprocess.run(command, capture_output=True, timeout=60)
+    events = [line["event"] for line in lines(tmp_path)]
+    ends = int(status is not None)
+    assert [events.count(f"{what}_started") for what in ("run", "attempt")] == [1, 1]
+    assert [events.count(f"{what}_ended") for what in ("run", "attempt")] == [ends, ends]
+    records = read_back(tmp_path)
+    assert rows(records, "run", "model", "dataset", "status") == [("m", "d", status)]
+    assert rows(records, "attempt", "end_reason") == [(reason,)]
+    if ends:
+        assert rows(records, "resource", "resource_id") == [("i-0rec",)]
+
+
+def test_threads_that_record_first_start_one_attempt(tmp_path: Path) -> None:
+    run = Recorder("r", tmp_path, imds=NOWHERE, environment={})
+    barrier = threading.Barrier(8)
+
+    def work() -> None:
+        barrier.wait()
+        run.heartbeat()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    run.close()
+    events = [line["event"] for line in lines(tmp_path)]
+    assert events[:2] == ["run_started", "attempt_started"]
+    assert sorted(events[2:]) == ["attempt_ended"] + ["heartbeat"] * 8 + ["run_ended"]
+
+
+def test_a_trainer_that_trains_again_goes_on_with_the_attempt(tmp_path: Path) -> None:
+    """Two trainings and an evaluation after each: one attempt, which ends with the second training."""
+    with metadata_service() as imds:
+        run = Recorder("r", tmp_path, imds=imds, environment={})
+        callback = LightningCallback(run)
+        for _ in range(2):
+            callback.on_fit_start(None, None)
+            deadline = time.monotonic() + 10
+            while "resource_joined" not in (line["event"] for line in lines(tmp_path)):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            callback.on_fit_end(None, None)
+            time.sleep(0.01)
+            run.evaluation("val_loss", 1.0)
+        run.close()
+    ended_at = [line["at"] for line in lines(tmp_path) if line["event"] == "attempt_ended"]
+    assert len(ended_at) == 2
+    records = read_back(tmp_path)
+    assert records.warnings == []
+    (end,) = rows(records, "attempt", "ended_at")[0]
+    assert end.isoformat(timespec="milliseconds") + "Z" == ended_at[-1]
+    assert len(rows(records, "evaluation", "value")) == len(rows(records, "resource", "resource_id")) == 2
+
+
+def test_a_callback_leaves_the_end_to_the_with_block(tmp_path: Path) -> None:
+    with Recorder("r", tmp_path, imds=NOWHERE, environment={}) as run:
+        HuggingFaceCallback(run).on_train_end(None, None, None)
+        run.evaluation("eval_loss", 2.0)
+    assert [line["event"] for line in lines(tmp_path)][-3:] == ["evaluation", "attempt_ended", "run_ended"]
 
 
 def test_a_save_that_fails_is_no_checkpoint(tmp_path: Path) -> None:
@@ -209,6 +299,24 @@ def test_events_are_uploaded_and_what_a_kill_left_behind_too(tmp_path: Path, s3_
     records = read_runs(source)
     assert rows(records, "attempt", "attempt_no") == [(1,), (2,)]
     assert rows(records, "epoch", "epoch_index") == [(1,)]
+
+
+def test_events_are_uploaded_at_the_exit_of_the_interpreter(tmp_path: Path, s3_endpoint: str, monkeypatch) -> None:
+    import boto3
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
+    boto3.client("s3", endpoint_url=s3_endpoint).create_bucket(Bucket="acme-exit")
+    code = (
+        "import sys, time; sys.path.insert(0, sys.argv[2])\n"
+        "from trainledger_recorder import Recorder\n"
+        "run = Recorder('r', sys.argv[1], upload='s3://acme-exit/runs', imds='http://127.0.0.1:9', environment={})\n"
+        "run.epoch_completed(1)\n"
+        # The library that uploads is imported while the training runs.
+        "while not hasattr(sys.modules.get('boto3.s3.transfer'), 'TransferConfig'): time.sleep(0.1)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path, ROOT / "recorder"], check=True, timeout=120)
+    records = read_runs(RunSource(name="jobs", location="s3://acme-exit/runs", endpoint_url=s3_endpoint))
+    assert rows(records, "run", "status") == [("unknown",)]
 
 
 def test_an_upload_that_fails_is_reported_and_loses_nothing(tmp_path: Path, caplog, monkeypatch) -> None:

@@ -146,7 +146,7 @@ def test_idle_time_of_a_day_is_explained(shared_hour: Path) -> None:
 
 
 def test_an_invoice_is_explained_by_charge_type(invoice: Explanation) -> None:
-    # Charge type, lines, invoiced, ledger, difference: usage and negation of a plan cancel and are billed at 0.
+    # Charge type, lines, billed, ledger, difference: usage and negation of a plan cancel and are billed at 0.
     assert invoice.by_charge_type().rows() == [
         ("SavingsPlanCoveredUsage", 1, Decimal("55.04"), Decimal(0), Decimal("55.04")),
         ("SavingsPlanNegation", 1, Decimal("-55.04"), Decimal(0), Decimal("-55.04")),
@@ -157,6 +157,9 @@ def test_an_invoice_is_explained_by_charge_type(invoice: Explanation) -> None:
 def test_what_cancels_on_an_invoice_is_shown(first_line: str) -> None:
     # Covered use at 55.04 and its negation at -55.04 (the bill above); the hour on demand differs by nothing.
     assert "The differences of SavingsPlanCoveredUsage and SavingsPlanNegation cancel" in first_line
+    # No invoice was read: the amounts are the bill's.
+    assert "Billed and in the ledger, by charge type" in first_line
+    assert "invoiced" not in first_line
 
 
 def test_lines_and_their_pieces_are_counted_apart_and_sum_at_every_level(

@@ -120,6 +120,24 @@ def test_bare_files_are_deliveries_of_the_months_of_their_lines(tmp_path: Path) 
     assert september.billing_period == "2026-09"
 
 
+@pytest.mark.parametrize("month", ["BILLING_PERIOD=2026-07", "year=2026/month=7", "20260701-20260801"])
+def test_the_folder_of_the_only_month_is_not_the_root(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], month: str
+) -> None:
+    """August arrives later, in the folder of its own month: the entry that July alone wrote reads it too."""
+    bill, config = tmp_path / "bill", tmp_path / "trainledger.toml"
+    (bill / "data" / month).mkdir(parents=True)
+    (bill / "data" / month / "a.csv").write_bytes(csv_text([LEGACY_LINE]))
+    done = run_command(capsys, "init", str(bill), "--config", str(config))
+    assert done.code in (0, 1), done.err
+    later = bill / "data" / month.replace("08", "09").replace("07", "08").replace("=7", "=8")
+    later.mkdir(parents=True)
+    (later / "a.csv").write_bytes(csv_text([AUGUST]))
+    (entry,) = load_settings(config).billing
+    assert Path(str(entry.location)) == bill / "data"
+    assert [one.billing_period for one in list_deliveries(entry, tmp_path / "raw")] == ["2026-07", "2026-08"]
+
+
 def test_a_bare_file_that_changes_is_another_delivery(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     file = tmp_path / "files" / "july.csv"
@@ -139,6 +157,24 @@ def test_a_bare_file_that_is_no_bill_is_refused_by_name(tmp_path: Path) -> None:
     bare = source(tmp_path / "files").model_copy(update={"files": ("*.csv",)})
     with pytest.raises(SourceError, match=r"contract\.csv is FOCUS ContractCommitment, not its costs"):
         list_deliveries(bare, tmp_path / "raw")
+
+
+@pytest.mark.parametrize(
+    ("names", "holds", "fix"),
+    [
+        (("a.csv", "b.csv", "c.CSV.GZ"), "2 .csv files, 1 .CSV.GZ file", 'write "*.csv"'),
+        (("notes.txt",), "no bill file", "check `location` of [[billing]] payer"),
+    ],
+)
+def test_files_that_no_pattern_matches(tmp_path: Path, names: tuple[str, ...], holds: str, fix: str) -> None:
+    for name in names:
+        (tmp_path / name).write_text("")
+    with pytest.raises(SourceError) as refused:
+        list_deliveries(source(tmp_path, files=("*.parquet",)), tmp_path / "raw")
+    listed = f"{len(names)} file{'s' * (len(names) > 1)} listed"
+    assert str(refused.value) == (
+        f"{tmp_path} holds {holds} and none that matches files = '*.parquet' ({listed}); {fix}."
+    )
 
 
 def test_lines_that_do_not_fit_their_header_are_named(tmp_path: Path) -> None:

@@ -55,6 +55,15 @@ def test_a_table_shows_cents_and_with_exact_every_digit(built_company: Company, 
     assert "│ 55.0449 │ 0.000123 │" in lines(capsys, built_company, sql, "--exact")
 
 
+def test_a_column_selected_twice_is_shown_twice(built_company: Company, capsys: Captured) -> None:
+    """`select run_id, *` has run_id twice. A name that a number would repeat gets the next one; cents stay cents."""
+    sql = "select 1 as a, t.* from (select 2 as a, 3 as a_1, cast(55.0449 as decimal(20, 10)) as b_usd) t"
+    assert lines(capsys, built_company, sql, "--csv") == ["a,a_2,a_1,b_usd", "1,2,3,55.0449000000"]
+    twice = "select b_usd, * from (select cast(55.0449 as decimal(20, 10)) as b_usd)"
+    assert "│ 55.04 │   55.04 │" in lines(capsys, built_company, twice)
+    assert lines(capsys, built_company, "select 1 as a, 2 as a", "--json") == ['[{"a":1,"a_1":2}]']
+
+
 def test_amounts_that_are_unknown_stay_unknown() -> None:
     money = pl.Series("a_usd", [Decimal("1.005"), None, Decimal("0.00")], pl.Decimal(20, 10))
     assert in_cents(money.to_frame())["a_usd"].to_list() == [Decimal("1.00"), None, Decimal("0.00")]

@@ -25,11 +25,11 @@ def test_unknown_events_and_fields_are_counted_and_passed_over(tmp_path: Path) -
             event("gpu_hiccup", "10:03:00", colour="blue", attempt=1),
         ),
     )
-    place = tmp_path / "runs"
+    file = tmp_path / "runs" / "deep-0" / "rank.jsonl"
     assert records.warnings == [
-        f"{place}: 1 line of unknown kind 'gpu_hiccup' skipped; correct the kind.",
-        f"{place}: unknown field 'colour' of heartbeat skipped in 2 lines; correct its name.",
-        f"{place}: unknown field 'colour' of run_started skipped in 1 line; correct its name.",
+        f"{file} line 1: unknown field 'colour' of run_started skipped; correct its name.",
+        f"{file} line 2: unknown field 'colour' of heartbeat skipped here and in 1 more line; correct its name.",
+        f"{file} line 4: unknown kind 'gpu_hiccup' skipped; correct the kind.",
     ]
     # Whatever it was, the run was alive.
     assert rows(records, "attempt", "attempt_no", "last_seen_at") == [(1, at("10:03:00"))]

@@ -133,6 +133,21 @@ def test_a_run_without_its_start_is_kept_with_a_warning(tmp_path: Path) -> None:
     assert records.warnings == ["Run 'r' has no run_started event: its model and dataset are unknown; write one."]
 
 
+def test_a_run_id_that_is_used_again_is_reported(tmp_path: Path) -> None:
+    """Two runs under one id count as one, with the facts of the first; a restart states the same, or other code."""
+    first = {"model": "llama", "dataset": "corp", "seq_len": 4096, "code_revision": "a1"}
+    again = event("run_started", "11:00:00", **first | {"code_revision": "b2"})
+    other = event("run_started", "12:00:00", **first | {"model": "mixtral", "seq_len": 8192})
+    start = event("run_started", "10:00:00", **first)
+    assert read(tmp_path / "restarted", text(start, again)).warnings == []
+    records = read(tmp_path / "reused", text(start), text(other))
+    assert rows(records, "run", "model", "seq_len") == [("llama", 4096)]
+    assert records.warnings == [
+        "Run 'r' was started with different facts, of which the first count: model 'llama' and 'mixtral', seq_len "
+        "'4096' and '8192'. If these are several runs, give each its own run_id."
+    ]
+
+
 def test_a_run_that_records_no_attempt_had_one(tmp_path: Path) -> None:
     start_and_end = text(event("run_started", "10:00:00"), event("run_ended", "12:00:00", status="completed"))
     records = read(tmp_path, start_and_end)

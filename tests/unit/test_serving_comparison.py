@@ -221,6 +221,23 @@ def test_unknown_is_not_enough_evidence() -> None:
     assert {row["verdict"] for row in both} == {"not enough evidence"}
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        (
+            "Chat",
+            "the bill has no tokens of 'Chat'; correct candidate_model to 'chat', or declare input_usd and output_usd",
+        ),
+        ("mistral", "the bill has no tokens of 'mistral': declare input_usd and output_usd"),
+    ],
+)
+def test_a_candidate_that_the_bill_does_not_name_is_named(name: str, reason: str) -> None:
+    tokens = called({"input": 1.0, "output": 4.0}, [1.0, 1.0, 1.0])
+    rows = compared(served([3.0, 3.0, 3.0]), tokens, {"candidate_model": name, "is_capacity": False})
+    (row,) = (one for one in rows if one.get("candidate_model") == name and one["baseline_platform"] == "gpu")
+    assert row["verdict_reason"] == row["missing_evidence"] == reason
+
+
 def test_a_model_without_another_way_is_a_row_with_what_to_declare() -> None:
     (row,) = compared(served([1, 2, 3]), [])
     assert (row["verdict"], row["baseline_platform"]) == ("not enough evidence", "gpu")

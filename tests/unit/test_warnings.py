@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipelines.models.warnings import example, failed_checks, sentence, sentences, warnings
+from pipelines.transforms.mart_portfolio import _without_runs
 
 OWNER = " Owner: ml-finops."
 RUN = {
@@ -54,6 +55,17 @@ def test_an_example_has_its_key_then_its_amounts_and_no_unknown_value() -> None:
             f"{OWNER}",
         ),
         ({"period": "2026-07", "sample": []}, f"1 row of mart_run_cost 2026-07.{OWNER}"),
+        (
+            {
+                "table": "marts/mart_portfolio",
+                "check": "declared_workload_without_a_billed_run",
+                "sample": [{name: _without_runs("typo")[name] for name in ("workload_id", "missing_evidence")}],
+            },
+            # Only [[decisions.workloads]] declare workloads.
+            "1 row of mart_portfolio, for example workload typo, missing evidence no billed run on GPU or Trainium has "
+            "this workload_id. Write the workload id under [[decisions.workloads]] as mart_run_cost has it; a pilot "
+            f"needs one billed baseline run.{OWNER}",
+        ),
         (
             {"table": "raw/tracker_run", "sample": [{"doubt": "jobs/a.jsonl ends in the middle of a line."}]},
             "1 row of tracker_run, for example jobs/a.jsonl ends in the middle of a line.",

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -70,9 +71,12 @@ def read_bare(
                 f"`files` from the [[billing]] entry and point location at {store.uri(export.root).rstrip('/')}."
             )
     if not items:
+        ends = Counter(end for item in listing if (end := suffix_of(item.key)))
+        fix = f'write "*{ends.most_common(1)[0][0]}"' if ends else f"check `location` of [[billing]] {source.name}"
+        holds = ", ".join(counted(count, f"{end} file") for end, count in ends.most_common()) or "no bill file"
         raise SourceError(
-            f"{store.location} holds no file that matches files = {', '.join(map(repr, source.files))} "
-            f'({counted(len(listing), "file")} listed); write a pattern such as "*.parquet".'
+            f"{store.location} holds {holds} and none that matches files = {', '.join(map(repr, source.files))} "
+            f"({counted(len(listing), 'file')} listed); {fix}."
         )
     found = bare_files(items, store, cache, run)
     if fault := next((file.fault for file in found.values() if file.fault), None):
@@ -82,6 +86,11 @@ def read_bare(
         months.setdefault(found[item.key].month, []).append(item)
     version = _declared(listing, store, cache / "metadata")
     return [_delivered(source, month, its, found[its[0].key].columns, version) for month, its in sorted(months.items())]
+
+
+def suffix_of(key: str) -> str | None:
+    """The end of a key that shows a bill's form, as it is written; None of another file."""
+    return next((key[-len(end) :] for end in SUFFIXES if key.lower().endswith(end)), None)
 
 
 def _declared(listing: Sequence[Object], store: Store, cache: Path) -> str:

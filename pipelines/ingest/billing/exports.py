@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock, Semaphore
 
 from pipelines.base.code import code_digest
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, listing
 from pipelines.config.sources import BillingSource
 from pipelines.engine import Engine
 from pipelines.ingest.billing.bare import bare_files, read_bare
@@ -53,14 +53,15 @@ def list_deliveries(
     Raises SourceError when the export cannot be listed or a manifest is invalid.
     """
     store = (stores or Stores()).open(source.location, **source.reach)
-    listing = store.list()
+    with listing(f"[[billing]] {source.name}"):
+        items = store.list()
     if source.files:
-        bare = read_bare(source, listing, store, raw_root / source.name, run)
+        bare = read_bare(source, items, store, raw_root / source.name, run)
         manifests = [manifest for manifest in bare if source.reads(manifest.path.period)]
     else:
-        paths = [path for path in find_manifests(listing, store, source.export) if source.reads(path.period)]
-        manifests = read_manifests(paths, listing, store, raw_root / source.name)
-    found = {item.key: item for item in listing}
+        paths = [path for path in find_manifests(items, store, source.export) if source.reads(path.period)]
+        manifests = read_manifests(paths, items, store, raw_root / source.name)
+    found = {item.key: item for item in items}
     manifests = _with_columns(manifests, found, store, raw_root / source.name / "columns", run)
     delivered = [_delivery(source, manifest, found, store) for manifest in manifests]
     deliveries = [_as_stored(delivery, raw_root, store, run, is_whole) for delivery in delivered]

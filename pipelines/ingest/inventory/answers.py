@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.aws import connect
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, listing
 from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import AnswerSource
 from pipelines.ingest.json_lines import by_suffix
@@ -83,7 +83,8 @@ class Answers:
         folder, _, name = location.rstrip("/").rpartition("/")
         is_file = name.endswith(self.suffixes)
         store = open_store(folder if is_file else location, **source.reach, hurried=hurried)
-        listed = [item for item in store.list(name) if item.key == name] if is_file else store.list()
+        with listing(f"[[{self.section}]] {source.name}"):
+            listed = [item for item in store.list(name) if item.key == name] if is_file else store.list()
         if is_file and not listed:
             raise SourceError(f"{location} does not exist; check `location` of [[{self.section}]] {source.name}.")
         return store, *by_suffix(listed, self.suffixes)

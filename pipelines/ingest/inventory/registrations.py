@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field, ValidationError
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, listing
 from pipelines.base.parse import ParseError, parse_toml
 from pipelines.config.fields import Frozen
 from pipelines.config.mistakes import first_mistake
@@ -129,9 +129,10 @@ def read_registrations(source: ProofSource, recorded: Mapping[str, str]) -> dict
 
 def registrations_fingerprint(source: ProofSource) -> str:
     """A digest of the location of registrations and of its files: one listing."""
-    items = [] if source.registrations is None else open_store(source.registrations, **source.reach).list()
-    listing = [(item.key, item.size, item.etag) for item in items]
-    return hashlib.sha256(repr((source, listing)).encode()).hexdigest()
+    with listing("[proof]", "registrations"):
+        items = [] if source.registrations is None else open_store(source.registrations, **source.reach).list()
+    listed = [(item.key, item.size, item.etag) for item in items]
+    return hashlib.sha256(repr((source, listed)).encode()).hexdigest()
 
 
 def _files(source: ProofSource) -> Iterator[tuple[str, File]]:
@@ -169,8 +170,12 @@ def _refuse_edited(
 
 
 def _superseded(registered: Mapping[str, tuple[str, Registration]]) -> dict[str, str]:
-    """The newer registration of each superseded one. SourceError for registrations that contradict each other."""
-    superseded: dict[str, str] = {}
+    """The newer registration of each that is superseded by one of the same workload.
+
+    One of another workload takes the place of a registration whose workload id is wrong: no run has it. If a run has
+    it after all, the older one stays in force for that run. SourceError for registrations that contradict each other.
+    """
+    newer_of: dict[str, str] = {}
     for name, (where, entry) in registered.items():
         runs = [run for pair in entry.pairs for run in (pair.gpu, pair.trainium)]
         if twice := next((run for run in runs if runs.count(run) > 1), None):
@@ -180,12 +185,15 @@ def _superseded(registered: Mapping[str, tuple[str, Registration]]) -> dict[str,
         if entry.supersedes not in registered:
             raise SourceError(f"{where}: registration {name} supersedes {entry.supersedes}, which no file holds.")
         older = registered[entry.supersedes][1]
-        if older.workload_id != entry.workload_id or older.registered_on >= entry.registered_on:
-            of_older = f"{older.name} ({older.workload_id}, {older.registered_on})"
-            fix = "it must be of the same workload_id and of a later registered_on"
-            raise SourceError(f"{where}: registration {name} supersedes {of_older}; {fix}.")
-        if (other := superseded.setdefault(older.name, name)) != name:
+        if older.registered_on >= entry.registered_on:
+            of_older = f"{older.name} of {older.registered_on}"
+            raise SourceError(
+                f"{where}: registration {name} supersedes {of_older}; it must be of a later registered_on."
+            )
+        if (other := newer_of.setdefault(older.name, name)) != name:
             raise SourceError(f"{where}: registration {name} and {other} both supersede {older.name}.")
+    workloads = {name: entry.workload_id for name, (_, entry) in registered.items()}
+    superseded = {older: newer for older, newer in newer_of.items() if workloads[older] == workloads[newer]}
     in_force: dict[str, str] = {}
     for name, (where, entry) in registered.items():
         if name not in superseded and (other := in_force.setdefault(entry.workload_id, name)) != name:

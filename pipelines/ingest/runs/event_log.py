@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.base.console import counted
 from pipelines.base.errors import SourceError, shown
 from pipelines.base.parse import parse_json
 from pipelines.ingest.json_lines import blocks_of_file
@@ -52,6 +53,8 @@ class EventLog:
         self._waiting: list[tuple[int, int, bytes]] = []
         self._strange: Counter[tuple[str, str]] = Counter()
         self._unknown: Counter[str] = Counter()
+        # Where the first of each lies, by kind and field.
+        self._first: dict[tuple[str, str], str] = {}
         self._cut: list[str] = []
         self.aside: dict[str, str] = {}
 
@@ -97,11 +100,11 @@ class EventLog:
     def warnings(self) -> list[str]:
         """One sentence for each thing that was skipped."""
         unknown = (
-            f"{self._store.location}: {_lines(count)} of unknown kind {shown(kind)} skipped; correct the kind."
+            f"{self._first[kind, '']}: unknown kind {shown(kind)} skipped{_more(count)}; correct the kind."
             for kind, count in self._unknown.items()
         )
         strange = (
-            f"{self._store.location}: unknown field {shown(field)} of {kind} skipped in {_lines(count)}; "
+            f"{self._first[kind, field]}: unknown field {shown(field)} of {kind} skipped{_more(count)}; "
             "correct its name."
             for (kind, field), count in self._strange.items()
         )
@@ -168,8 +171,10 @@ class EventLog:
             return None
         for field in event.strange:
             self._strange[event.kind, field] += 1
+            self._first.setdefault((event.kind, field), f"{where} line {number}")
         if event.kind not in FIELDS:
             self._unknown[event.kind] += 1
+            self._first.setdefault((event.kind, ""), f"{where} line {number}")
         return event
 
     def _keep(self, kind: str, frames: list[pl.DataFrame]) -> None:
@@ -219,8 +224,8 @@ def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, by
                 content.cancel()
 
 
-def _lines(count: int) -> str:
-    return f"{count} line" if count == 1 else f"{count} lines"
+def _more(count: int) -> str:
+    return "" if count == 1 else f" here and in {counted(count - 1, 'more line')}"
 
 
 # Lines whose form is tried in each block, of each kind, and the most forms that are known of a kind.

@@ -5,10 +5,11 @@ A resource's stay, a phase, an epoch, a checkpoint or an evaluation is identifie
 """
 
 import hashlib
+from collections.abc import Iterator
 
 import polars as pl
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, shown
 from pipelines.config.sources import RunSource
 from pipelines.ingest.json_lines import SUFFIXES, by_suffix
 from pipelines.ingest.runs.event import FIELDS, clock
@@ -18,6 +19,8 @@ from pipelines.ingest.runs.records import SCHEMAS, RunRecords, open_run_store
 # Best first (facts training-runs 1.13): of several events the best evidence counts.
 _EVIDENCE = ("imds", "api", "nodemap", "tag", "type_match")
 _RUN, _ATTEMPT = ["run_id"], ["run_id", "attempt_no"]
+# A restart may run other code.
+_OF_ONE_RUN = [name for name in FIELDS["run_started"] if name != "code_revision"]
 
 
 def read(source: RunSource) -> RunRecords:
@@ -86,8 +89,24 @@ def _runs(log: EventLog, attempts: pl.DataFrame, warnings: list[str]) -> pl.Data
     warnings += [
         f"Run {name!r} has no run_started event: its model and dataset are unknown; write one." for name in unknown
     ]
+    warnings += _different_starts(started.agg(pl.col(*_OF_ONE_RUN).drop_nulls().unique(maintain_order=True)))
     # A run that continues after its recorded end is open again.
     return _reopened(run, pl.col("begun_at"), "status")
+
+
+def _different_starts(values: pl.DataFrame) -> Iterator[str]:
+    """A warning for each run whose starts differ; `values` has the values of each field in order of time."""
+    differs = pl.any_horizontal(pl.col(*_OF_ONE_RUN).list.len() > 1)
+    for row in values.filter(differs).sort("run_id").iter_rows(named=True):
+        fields = [
+            f"{name} {' and '.join(shown(str(value)) for value in row[name][:2])}"
+            for name in _OF_ONE_RUN
+            if len(row[name]) > 1
+        ]
+        yield (
+            f"Run {row['run_id']!r} was started with different facts, of which the first count: {', '.join(fields)}. "
+            "If these are several runs, give each its own run_id."
+        )
 
 
 def _attempts(log: EventLog) -> pl.DataFrame:

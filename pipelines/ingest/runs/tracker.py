@@ -22,7 +22,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.address import redacted
-from pipelines.base.errors import UsageError
+from pipelines.base.errors import UsageError, listing
 from pipelines.base.parse import reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.records import DECLARED, SCHEMAS, Row, RunRecords, listed_state
@@ -78,7 +78,7 @@ def _reader(source: RunSource) -> Iterator[ModuleType]:
     """The module that reads the kind of a source; malformed content is a SourceError with the source."""
     require_known_kind(source)
     what = f"[[runs]] {source.name}: the content of {redacted(source.location)}"
-    with reading(what, f"check that it is of kind {source.kind!r}"):
+    with reading(what, f"check that it is of kind {source.kind!r}"), listing(f"[[runs]] {source.name}"):
         yield import_module(READERS[source.kind])
 
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import polars as pl
 
+from pipelines.base.errors import listing
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.serving import bedrock_log, cloudwatch, events, metrics
 from pipelines.ingest.serving.records import SCHEMAS, TRAFFIC, ServingRecords, table
@@ -55,5 +56,6 @@ def serving_fingerprint(source: ServingSource, answered: cloudwatch.Answered | N
     if source.location is None:
         state: object = [*cloudwatch.found_answers(source, [], answered)]
     else:
-        state = [(item.key, item.size, item.etag) for item in open_store(source.location, **source.reach).list()]
+        with listing(f"[[serving]] {source.name}"):
+            state = [(item.key, item.size, item.etag) for item in open_store(source.location, **source.reach).list()]
     return hashlib.sha256(repr((source, state)).encode()).hexdigest()

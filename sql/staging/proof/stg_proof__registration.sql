@@ -1,5 +1,6 @@
 -- One row per pre-registration of a comparison and run that it lists or pairs with another, or that an exclusion citing
--- it leaves out; one without a run where there is none. Superseded ones are kept.
+-- it leaves out; one without a run where there is none. Superseded ones are kept. One that a registration of another
+-- workload supersedes stays in force: it speaks for the runs of its own, which may yet come.
 select
     made.registration, made.source_file, made.workload_id, made.registered_on,
     made.target_metric, made.target_direction, made.target_value, made.quality_margin, made.planned_run_count,
@@ -10,5 +11,5 @@ select
     named.run_id, named.pair_no, named.accelerator_family, coalesce(named.is_listed, false) as is_listed,
     named.reason as exclusion_reason, named.excluded_on
 from proof_registration as made
-left join proof_registration as later on later.supersedes = made.registration
+left join proof_registration as later on later.supersedes = made.registration and later.workload_id = made.workload_id
 left join proof_run as named on named.registration = made.registration
