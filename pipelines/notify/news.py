@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 
 from pipelines.config.access import Teams
 from pipelines.config.notify import Notify, Topic
@@ -93,16 +94,20 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
         if not states or "open" in states:
             continue
         costs = "; ".join(
-            f"{cents(row['effective'], row['currency'])} effective cost, including "
-            f"{cents(row['run'], row['currency'])} in runs and {cents(row['idle'], row['currency'])} idle; "
+            f"{_known(row['effective'], row['currency'])} effective cost, including "
+            f"{_known(row['run'], row['currency'])} in runs and {_known(row['idle'], row['currency'])} idle; "
             f"{cents(row['billed'], row['currency'])} billed"
             f"{'; effective is partial, some use has no cost on the bill' if row['is_partial'] else ''}"
             for row in marts.rows(
                 "select billing_currency as currency, sum(effective_cost_usd) as effective, "
                 "sum(billed_cost_usd) as billed, bool_or(is_cost_unknown) as is_partial, "
-                "coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0) as run, "
-                "coalesce(sum(effective_cost_usd) filter (where bucket = 'idle'), 0) as idle "
-                f"from mart_cost_ledger_daily where billing_month = date '{first}' group by 1 order by 1",
+                + ", ".join(
+                    # Unknown where nothing of it is known.
+                    f"nullif(coalesce(sum(effective_cost_usd) filter (where bucket = '{bucket}'), 0), "
+                    f"case when bool_or(is_cost_unknown and bucket = '{bucket}') then 0 end) as {bucket}"
+                    for bucket in ("run", "idle")
+                )
+                + f" from mart_cost_ledger_daily where billing_month = date '{first}' group by 1 order by 1",
             )
         )
         lacks = "".join(
@@ -116,6 +121,10 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
             yield News(
                 f"report/{kind}/{period}", "report", f"{month(period)} is closed: {costs}{lacks}.", (kind, period)
             )
+
+
+def _known(usd: Decimal | None, currency: str) -> str:
+    return "unknown" if usd is None else cents(usd, currency)
 
 
 def _checks(published: Publication) -> Iterator[News]:
@@ -144,19 +153,20 @@ def _anomalies(marts: Engine, since: str) -> Iterator[News]:
 
 def _budgets(marts: Engine, since: str) -> Iterator[News]:
     sql = (
-        "select billing_month, team, billing_currency, budget_usd, spent_cost_usd, budget_spent_ratio, "
-        "passed_threshold_ratio, seen_day_count, month_day_count from detail_budget_monthly "
+        "select billing_month, team, billing_currency, budget_usd, spent_cost_usd, is_cost_partial, "
+        "budget_spent_ratio, passed_threshold_ratio, seen_day_count, month_day_count from detail_budget_monthly "
         f"where passed_threshold_ratio is not null and billing_month >= date '{since}-01' "
         "order by billing_month, team, billing_currency"
     )
     for row in marts.rows(sql):
-        currency = row["billing_currency"]
+        currency, is_partial = row["billing_currency"], row["is_cost_partial"]
         key = (row["team"], row["billing_month"], currency, row["budget_usd"], row["passed_threshold_ratio"])
         yield News(
             "budget/" + "/".join(map(str, key)),
             "budget",
-            f"{row['team']} spent {cents(row['spent_cost_usd'], currency)} of "
-            f"{cents(row['budget_usd'], currency)} for {month(row['billing_month'])}, "
-            f"{percent(row['budget_spent_ratio'])}: past {percent(row['passed_threshold_ratio'])}, "
-            f"on day {row['seen_day_count']} of {row['month_day_count']}.",
+            f"{row['team']} spent {'at least ' if is_partial else ''}{cents(row['spent_cost_usd'], currency)} of "
+            f"{cents(row['budget_usd'], currency)} for {month(row['billing_month'])}"
+            f"{'' if is_partial else ', ' + percent(row['budget_spent_ratio'])}: past "
+            f"{percent(row['passed_threshold_ratio'])}, on day {row['seen_day_count']} of {row['month_day_count']}"
+            f"{'; a part of its cost is unknown' if is_partial else ''}.",
         )
