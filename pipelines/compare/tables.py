@@ -119,9 +119,12 @@ def _recommendation(portfolio: Row | None, pair: Sequence[Row]) -> Iterator[str]
     currency, stake = portfolio["billing_currency"], portfolio["monthly_at_stake_usd"]
     choice = RECOMMENDATIONS.get(portfolio["recommendation"], portfolio["recommendation"])
     yield f"Recommendation (effective basis): {choice}; {portfolio['recommendation_reason']}."
-    side = "Trainium" if stake >= 0 else "GPU"
-    stake_text = f"{cents(abs(stake), currency)} a month on {side}, {portfolio['at_stake_evidence']}"
-    if portfolio["at_stake_evidence"] == "at most all of it":
+    if stake is None:
+        stake_text = "unknown, as the cost of some use is not on the bill"
+    elif portfolio["at_stake_evidence"] != "at most all of it":
+        side = "Trainium" if stake >= 0 else "GPU"
+        stake_text = f"{cents(abs(stake), currency)} a month on {side}, {portfolio['at_stake_evidence']}"
+    else:
         stake_text = f"at most all of {cents(stake, currency)} a month"
     yield f"At stake: {stake_text}; bought as {portfolio['purchase_shares'] or 'unknown'}."
     if portfolio["deciding_result"] is None:

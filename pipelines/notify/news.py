@@ -94,7 +94,7 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
         if not states or "open" in states:
             continue
         costs = "; ".join(
-            f"{cents(row['effective'], row['currency'])} effective cost, including "
+            f"{_amount(row['effective'], row['currency'])} effective cost, including "
             f"{_amount(row['run'], row['currency'])} in runs and {_amount(row['idle'], row['currency'])} idle; "
             f"{cents(row['billed'], row['currency'])} billed"
             f"{'; effective is partial, some use has no cost on the bill' if row['is_partial'] else ''}"
@@ -151,19 +151,20 @@ def _anomalies(marts: Engine, since: str) -> Iterator[News]:
 
 def _budgets(marts: Engine, since: str) -> Iterator[News]:
     sql = (
-        "select billing_month, team, billing_currency, budget_usd, spent_cost_usd, budget_spent_ratio, "
-        "passed_threshold_ratio, seen_day_count, month_day_count from detail_budget_monthly "
+        "select billing_month, team, billing_currency, budget_usd, spent_cost_usd, is_cost_partial, "
+        "budget_spent_ratio, passed_threshold_ratio, seen_day_count, month_day_count from detail_budget_monthly "
         f"where passed_threshold_ratio is not null and billing_month >= date '{since}-01' "
         "order by billing_month, team, billing_currency"
     )
     for row in marts.rows(sql):
-        currency = row["billing_currency"]
+        currency, is_partial = row["billing_currency"], row["is_cost_partial"]
         key = (row["team"], row["billing_month"], currency, row["budget_usd"], row["passed_threshold_ratio"])
         yield News(
             "budget/" + "/".join(map(str, key)),
             "budget",
-            f"{row['team']} spent {cents(row['spent_cost_usd'], currency)} of "
-            f"{cents(row['budget_usd'], currency)} for {month(row['billing_month'])}, "
-            f"{percent(row['budget_spent_ratio'])}: past {percent(row['passed_threshold_ratio'])}, "
-            f"on day {row['seen_day_count']} of {row['month_day_count']}.",
+            f"{row['team']} spent {'at least ' if is_partial else ''}{cents(row['spent_cost_usd'], currency)} of "
+            f"{cents(row['budget_usd'], currency)} for {month(row['billing_month'])}"
+            f"{'' if is_partial else ', ' + percent(row['budget_spent_ratio'])}: past "
+            f"{percent(row['passed_threshold_ratio'])}, on day {row['seen_day_count']} of {row['month_day_count']}"
+            f"{'; a part of its cost is unknown' if is_partial else ''}.",
         )

@@ -42,13 +42,19 @@ def build(**table: pl.DataFrame) -> Rows:
     known = {row["workload_id"] for row in rows}
     rows += [_without_runs(name) for name in table["declared_workload"]["workload_id"].sort() if name not in known]
     rows = [*({"activity": "training", **row} for row in rows), *serving_rows(table)]
-    rows.sort(key=lambda row: (row["billing_currency"], -abs(row["monthly_at_stake_usd"]), row["workload_id"]))
+    rows.sort(key=_rank)
     ranked: Counter[tuple[Any, Any]] = Counter()
     for row in rows:
         key = row["activity"], row["billing_currency"]
         ranked[key] += 1
         row["portfolio_rank"] = ranked[key]
     return rows
+
+
+def _rank(row: Row) -> tuple[Any, ...]:
+    """Most at stake first, unknown last."""
+    stake = row["monthly_at_stake_usd"]
+    return row["billing_currency"], stake is None, -abs(stake or 0), row["workload_id"]
 
 
 def _without_runs(workload_id: str) -> Row:
@@ -102,17 +108,20 @@ def _words(found: Finding) -> str:
     return f"{found.rule} {_HOLDS[found.holds]}: {found.explanation}{missing}"
 
 
-def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float, str, dict[str, float]]:
+def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float | None, str | None, dict[str, float | None]]:
     """USD a month that hang on the choice, its evidence, and what all of it costs in each family that shows it.
 
     What all of it would cost on the GPU × the saving, negative where that is; without a saving, at most all of it.
+    Nothing where a part of the cost is unknown.
     """
+    if case.monthly_cost is None:
+        return None, None, {}
     saving, evidence = None, "measured"
     if case.pair is not None and case.pair["claims"]:
         saving = float(case.pair["saving_ratio"])
     elif case.port is not None and case.port.saving_evidence == "planned" and case.port.baseline:
         saving, evidence = 1 - (case.port.candidate or 0.0) / case.port.baseline, "planned"
-    costs = [monthly_cost(case.spend.filter(accelerator_family=f), case.spend, newest) for f in FAMILIES]
+    costs = [monthly_cost(case.spend.filter(accelerator_family=f), case.spend, newest) or 0.0 for f in FAMILIES]
     if saving is None or saving >= 1:
         only = [f"{family}_monthly_cost_usd" for family, usd in zip(FAMILIES, costs, strict=True) if usd]
         options = {only[0]: case.monthly_cost} if len(only) == 1 else {}
@@ -133,7 +142,9 @@ def _missing(case: WorkloadCase, done: dict[str, int]) -> Iterable[str]:
 
 
 def bought(recent: pl.DataFrame) -> dict[str, str | None]:
-    """How its accelerator time of the last 90 days was bought, by cost, the most first."""
+    """How its accelerator time of the last 90 days was bought, by cost, the most first; unknown where a cost is."""
+    if recent["effective_cost_usd"].null_count():
+        return {}
     by_market = recent.group_by("market").agg(pl.col("effective_cost_usd").sum())
     shares = by_market.sort("effective_cost_usd", "market", descending=[True, False])
     whole, shown = float(shares["effective_cost_usd"].sum()), []
@@ -167,6 +178,8 @@ def cheapest(
     or as offered in time. The cost of Spot interruptions is not included."""
     spent = recent.group_by("accelerator_family").agg(pl.col("effective_cost_usd").sum())
     most = spent.sort("effective_cost_usd", "accelerator_family")["accelerator_family"].to_list()[-1:]
+    if recent["effective_cost_usd"].null_count() and spent.height > 1:
+        most = []
     families = [recommendation] if recommendation in FAMILIES else most
     found: list[tuple[float, str, str, str]] = []
     billed = (

@@ -68,8 +68,8 @@ def _decided(own: Sequence[Row], stop: Finding | None, situations: Mapping[str, 
         "recommendation_reason": situations[stop.rule] if stop else reason,
         "verdict": "not compared" if best["candidate_platform"] is None else best["verdict"],
         **{name: best[name] for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")},
-        "monthly_at_stake_usd": today or 0.0,
-        "at_stake_evidence": "at most all of it",
+        "monthly_at_stake_usd": today,
+        "at_stake_evidence": None if today is None else "at most all of it",
         "missing_evidence": best["missing_evidence"],
     }
     if cost is not None and today is not None:

@@ -56,7 +56,7 @@ class WorkloadCase:
     declared: Row
     pair: Row | None
     port: port_case.PortCase | None
-    monthly_cost: float
+    monthly_cost: float | None
     rules: list[recommendation.Rule]
 
     @cached_property
@@ -169,7 +169,7 @@ def _arithmetic(
 
 
 def _trend(spend: pl.DataFrame, first: Any, newest: Any) -> float | None:
-    """Cost of the last whole month less that of the month before; None before two months are whole."""
+    """Cost of the last whole month less that of the month before; None before two are whole or where one is unknown."""
     if first is None or newest is None:
         return None
     end: date = newest + timedelta(days=1)
@@ -178,16 +178,25 @@ def _trend(spend: pl.DataFrame, first: Any, newest: Any) -> float | None:
     if first.replace(day=1) > before:
         return None
     of_month = pl.col("usage_date").dt.truncate("1mo")
-    costs = [float(spend.filter(of_month == month)["effective_cost_usd"].sum()) for month in (last, before)]
-    return costs[0] - costs[1]
+    costs = [_known_usd(spend.filter(of_month == month)) for month in (last, before)]
+    return None if costs[0] is None or costs[1] is None else costs[0] - costs[1]
 
 
-def monthly_cost(part: pl.DataFrame, spend: pl.DataFrame, newest: Any) -> float:
-    """USD a month of `part` over the last 90 days of the ledger, or since the first of `spend`, a month at least."""
+def _known_usd(spend: pl.DataFrame) -> float | None:
+    """Its effective cost; None where that of a part is unknown."""
+    return None if spend["effective_cost_usd"].null_count() else float(spend["effective_cost_usd"].sum())
+
+
+def monthly_cost(part: pl.DataFrame, spend: pl.DataFrame, newest: Any) -> float | None:
+    """USD a month of `part` over the last 90 days of the ledger, or since the first of `spend`, a month at least.
+
+    None where the cost of any of it is unknown.
+    """
     if not spend.height:
         return 0.0
     recent = part.filter(pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS))
     first: Any = spend["usage_date"].min()
     days = min(max((newest - first).days + 1, port_case.MONTH_DAYS), WINDOW_DAYS)
     ordered = recent.sort("usage_date", "accelerator_family", "instance_type", "market")
-    return float(ordered["effective_cost_usd"].sum()) * port_case.MONTH_DAYS / days
+    usd = _known_usd(ordered)
+    return None if usd is None else usd * port_case.MONTH_DAYS / days

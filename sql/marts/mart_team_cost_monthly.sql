@@ -2,24 +2,24 @@
 -- A run is its declared team's; else the team is the one the line's tag named on its own day, so a move splits a month. Shared cost
 -- belongs to no team, and `[policy] shared_cost` distributes it. keep: to no team. pro_rata: to the teams by their cost of runs. owner:
 -- to the team that a line's tag names, else to the one with most of its account's cost of runs. What has no taker stays with no team, so
--- a month and currency sums to its shared cost.
+-- a month and currency sums to its shared cost. So does it where an unknown cost of runs leaves the parts open: then those are null.
 with entry as (
     select billing_month, billing_currency, payer_account_id, account_id, accelerator_family, bucket, coalesce(team, 'no team') as team,
         case when evidence is distinct from 'tag_only' then run_id end as run_id, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_ledger
 ),
 
+-- Unknown cost in rows of its own.
 shared as (
-    select billing_month, billing_currency, payer_account_id, account_id, accelerator_family, team,
-        sum(effective_cost_usd) as effective_cost_usd
+    select billing_month, billing_currency, payer_account_id, account_id, accelerator_family, team, sum(effective_cost_usd) as effective_cost_usd
     from entry
     where bucket = 'shared'
-    group by billing_month, billing_currency, payer_account_id, account_id, accelerator_family, team
+    group by billing_month, billing_currency, payer_account_id, account_id, accelerator_family, team, effective_cost_usd is null
 ),
 
 -- In millionths; a refund may leave less than nothing.
 used as (
-    select billing_month, billing_currency, team, accelerator_family,
+    select billing_month, billing_currency, team, accelerator_family, known_sum(effective_cost_usd) is null as is_unknown,
         cast(floor(greatest(sum(effective_cost_usd), 0) * 1000000) as bigint) as units
     from entry
     where bucket = 'run'
@@ -27,34 +27,35 @@ used as (
 ),
 
 cut as (
-    select *,
+    select *, bool_or(is_unknown) over month as is_open, sum(units) over month as whole_units,
         sum(units) over (partition by billing_month, billing_currency order by team, accelerator_family
-            rows between unbounded preceding and current row) as upper_units,
-        sum(units) over (partition by billing_month, billing_currency) as whole_units
+            rows between unbounded preceding and current row) as upper_units
     from used
+    window month as (partition by billing_month, billing_currency)
 ),
 
 monthly as (
-    select billing_month, billing_currency, sum(effective_cost_usd) as effective_cost_usd
-    from shared
-    group by billing_month, billing_currency
+    select billing_month, billing_currency, known_sum(effective_cost_usd) as cost_usd from shared group by billing_month, billing_currency
 ),
 
 pro_rata as (
-    select cut.billing_month, cut.billing_currency, cut.team, cut.accelerator_family,
-        piece_usd(monthly.effective_cost_usd, cut.upper_units - cut.units, cut.upper_units, cut.whole_units) as effective_cost_usd
+    select billing_month, billing_currency, team, accelerator_family,
+        case when not is_open then piece_usd(cost_usd, upper_units - units, upper_units, whole_units) end as effective_cost_usd
     from cut
-    join monthly on monthly.billing_month = cut.billing_month and monthly.billing_currency = cut.billing_currency
-    where cut.whole_units > 0
+    join monthly using (billing_month, billing_currency)
+    where whole_units > 0 or is_open
 ),
 
 account_team as (
-    select billing_month, billing_currency, payer_account_id, account_id, team
-    from entry
-    where bucket = 'run' and team <> 'no team'
-    group by billing_month, billing_currency, payer_account_id, account_id, team
-    qualify row_number() over (partition by billing_month, billing_currency, payer_account_id, account_id
-        order by sum(effective_cost_usd) desc, team) = 1
+    select *, row_number() over (partition by billing_month, billing_currency, payer_account_id, account_id order by cost_usd desc, team) as team_no,
+        count(*) over account > 1 and count(known_cost_usd) over account < count(*) over account as is_open
+    from (
+        select billing_month, billing_currency, payer_account_id, account_id, team, sum(effective_cost_usd) as cost_usd, known_sum(effective_cost_usd) as known_cost_usd
+        from entry
+        where bucket = 'run' and team <> 'no team'
+        group by billing_month, billing_currency, payer_account_id, account_id, team
+    ) as team_cost
+    window account as (partition by billing_month, billing_currency, payer_account_id, account_id)
 ),
 
 distributed as (
@@ -65,14 +66,22 @@ distributed as (
     select 'pro_rata', shared.billing_month, shared.billing_currency, 'no team', shared.accelerator_family, shared.effective_cost_usd
     from shared
     anti join pro_rata on pro_rata.billing_month = shared.billing_month and pro_rata.billing_currency = shared.billing_currency
+        and pro_rata.effective_cost_usd is not null
 
     union all
 
-    select 'owner', shared.billing_month, shared.billing_currency,
-        case when shared.team = 'no team' then coalesce(account_team.team, 'no team') else shared.team end,
+    select 'owner', billing_month, billing_currency, case when shared.team = 'no team' then coalesce(owner.team, 'no team') else shared.team end,
         shared.accelerator_family, shared.effective_cost_usd
     from shared
-    left join account_team using (billing_month, billing_currency, payer_account_id, account_id)
+    left join (select * from account_team where team_no = 1 and not is_open) as owner
+        using (billing_month, billing_currency, payer_account_id, account_id)
+
+    union all
+
+    select 'owner', billing_month, billing_currency, account_team.team, shared.accelerator_family, null
+    from shared
+    join account_team using (billing_month, billing_currency, payer_account_id, account_id)
+    where account_team.is_open and shared.team = 'no team'
 
     union all
 
@@ -92,26 +101,20 @@ cost as (
 )
 
 select
-    billing_month, team, accelerator_family, billing_currency,
-    count(distinct run_id) as run_count,
-    sum(accelerator_hours) as accelerator_hours,
-    -- Unknown where no run of the team has a cost on the bill, or none is recorded at all; then so is what runs left idle.
-    nullif(coalesce(sum(effective_cost_usd) filter (where bucket = 'run'), 0),
-        case when recorded.run_count = 0 or bool_or(bucket = 'run' and effective_cost_usd is null) then 0 end) as run_cost_usd,
-    coalesce(sum(effective_cost_usd) filter (where bucket = 'serving'), 0) as serving_cost_usd,
-    nullif(coalesce(sum(effective_cost_usd) filter (where bucket = 'idle'), 0), case when recorded.run_count = 0 then 0 end)
-        as idle_cost_usd,
-    coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) as shared_cost_usd,
-    coalesce(sum(effective_cost_usd) filter (where bucket = 'unattributed'), 0) as unattributed_cost_usd,
-    coalesce(sum(effective_cost_usd) filter (where bucket in ('capacity_unused', 'commitment_unused')), 0) as unused_cost_usd,
-    coalesce(sum(effective_cost_usd) filter (where bucket = 'other'), 0) as other_cost_usd,
-    known_sum(list_cost_usd) as list_cost_usd,
-    sum(effective_cost_usd) as effective_cost_usd,
-    sum(billed_cost_usd) as billed_cost_usd, bool_or(effective_cost_usd is null) as is_cost_partial,
-    sum(distributed_shared_cost_usd) as distributed_shared_cost_usd, policy.shared_cost as shared_cost_policy,
-    sum(effective_cost_usd) - coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) + sum(distributed_shared_cost_usd)
-        as showback_cost_usd
+    billing_month, team, accelerator_family, billing_currency, count(distinct run_id) as run_count, sum(accelerator_hours) as accelerator_hours,
+    -- What runs used and left idle is unknown where none is recorded at all.
+    nullif(known_part(case when bucket = 'run' then effective_cost_usd else 0 end), unrecorded.cost_usd) as run_cost_usd,
+    known_part(case when bucket = 'serving' then effective_cost_usd else 0 end) as serving_cost_usd,
+    nullif(known_part(case when bucket = 'idle' then effective_cost_usd else 0 end), unrecorded.cost_usd) as idle_cost_usd,
+    known_part(case when bucket = 'shared' then effective_cost_usd else 0 end) as shared_cost_usd,
+    known_part(case when bucket = 'unattributed' then effective_cost_usd else 0 end) as unattributed_cost_usd,
+    known_part(case when bucket in ('capacity_unused', 'commitment_unused') then effective_cost_usd else 0 end) as unused_cost_usd,
+    known_part(case when bucket = 'other' then effective_cost_usd else 0 end) as other_cost_usd,
+    known_sum(list_cost_usd) as list_cost_usd, known_part(effective_cost_usd) as effective_cost_usd,
+    sum(billed_cost_usd) as billed_cost_usd, known_sum(effective_cost_usd + distributed_shared_cost_usd) is null as is_cost_partial,
+    known_part(distributed_shared_cost_usd) as distributed_shared_cost_usd, policy.shared_cost as shared_cost_policy,
+    known_part(case when bucket = 'shared' then 0 else effective_cost_usd end + distributed_shared_cost_usd) as showback_cost_usd
 from cost
 cross join policy
-cross join (select count(*) as run_count from dim_run) as recorded
-group by billing_month, team, accelerator_family, billing_currency, policy.shared_cost, recorded.run_count
+cross join (select case when count(*) = 0 then 0 end as cost_usd from dim_run) as unrecorded
+group by billing_month, team, accelerator_family, billing_currency, policy.shared_cost, unrecorded.cost_usd

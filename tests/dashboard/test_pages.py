@@ -7,17 +7,19 @@ import re
 import urllib.request
 from collections.abc import Callable
 from csv import DictReader
+from datetime import datetime, timedelta
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 
 import pytest
-from support.bills import instance_hour, write_config, write_events, write_export
+from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.commands import run_command
-from support.ledgers import build_warehouse
+from support.ledgers import build_warehouse, publish_tables
 from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of, hour_of_gpu
 from support.small_company import JULY, Company
 
+from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import load_settings
 from pipelines.dashboard.graph import drawn
@@ -27,6 +29,8 @@ from pipelines.dashboard.reader import Reader
 from pipelines.dashboard.web import is_loopback
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
+from pipelines.notify.news import news_of
+from pipelines.present.figures import show_key_figures
 from pipelines.present.render import report_page
 
 # What an attacker would put where a word is expected.
@@ -318,3 +322,61 @@ def test_a_bill_without_runs_states_it_on_every_page(tmp_path: Path, serving: Ca
     assert "there is nothing to compare" in text_of(answers["/sides"][1])
     # The hour that no run claimed.
     assert "$55.04" in text_of(answers["/bill"][1])
+
+
+@pytest.fixture(scope="module")
+def partial(once: Callable[[str, Callable[[Path], object]], Path]) -> Reader:
+    """Team nlp's run has 2 hours at 50.00 and team blue's 2 hours of a reservation whose cost is not on the bill; of a
+    third such hour nothing is used. The gateway that they share costs 40.00."""
+    return Reader(Warehouse(load_settings(once("partial-costs", write_partial_costs) / "trainledger.toml")))
+
+
+def write_partial_costs(root: Path) -> None:
+    reserved = {"line_item_line_item_type": "DiscountedUsage"}
+    gateway = {"line_item_usage_type": "USW2-NatGateway-Bytes", "line_item_operation": "NatGateway"}
+    lines = [
+        *(instance_hour(f"{JULY}-10T{hour}", "i-nlp", "p5.48xlarge", "50.00") for hour in (10, 11)),
+        *(instance_hour(f"{JULY}-10T{hour}", "i-blue", "p5.48xlarge", "0", **reserved) for hour in (10, 11, 12)),
+        instance_hour(f"{JULY}-10T10", "", "", "40.00") | gateway,
+    ]
+    events = [
+        event
+        for team in ("nlp", "blue")
+        for event in one_attempt(
+            f"{team}-1", [f"i-{team}"], "p5.48xlarge", datetime(2026, 7, 10, 10), timedelta(hours=2), team=team
+        )
+    ]
+    runs = write_events(root / "events", events)
+    config = write_config(root, billing=write_export(root, {JULY: lines}), runs=runs)
+    budgets = (f'[[decisions.budgets]]\nteam = "{team}"\namount_usd = "150"\n' for team in ("nlp", "blue"))
+    config.write_text(f'{config.read_text()}\n[policy]\nshared_cost = "pro_rata"\n\n{"".join(budgets)}')
+    tables = {"mart_team_cost_monthly", "detail_budget_monthly", "detail_billing_month", "detail_run_summary"}
+    publish_tables(config, tables | {"mart_cost_summary_monthly", "mart_cost_ledger_daily", "mart_portfolio"})
+
+
+def test_no_budget_and_no_share_rests_on_an_unknown_cost(partial: Reader) -> None:
+    """Of 40.00 by cost of runs nobody's part is known: it stays with no team. So nlp has spent 100.00 and a part."""
+    page = text_of(render(partial, "teams", {"month": JULY}))
+    assert "nlp $100.00 $0.00 n/a $0.00 $0.00 $0.00 $0.00 $100.00 partial" in page
+    assert "blue n/a $0.00 n/a $0.00 $0.00 $0.00 $0.00 n/a" in page
+    assert "no team $0.00 $0.00 $40.00 n/a $0.00 $0.00 $0.00 $40.00 partial" in page
+    assert "blue $150.00 n/a n/a n/a 10 of 31" in page
+    assert "nlp $150.00 $100.00 partial n/a n/a 10 of 31" in page
+
+
+def test_a_partial_cost_is_labeled_everywhere(partial: Reader, capsys: pytest.CaptureFixture[str]) -> None:
+    """Effective cost is 2 x 50.00 + 40.00 and what three reserved hours cost; no run's cost a month is known."""
+    overview = text_of(render(partial, "overview", {}))
+    assert "The bill $140 billed; $140 partial effective, of which $140 partial in July 2026" in overview
+    assert "July 2026 $100 partial $0 n/a $0 $0 $0 $40 $140 partial" in overview
+    published = published_of(partial.warehouse)
+    with open_marts(partial.warehouse, published) as marts:
+        show_key_figures(marts, Console())
+        line = " ".join(capsys.readouterr().out.partition("\n")[0].split())
+        assert line == "The bill $140.00 billed; $140.00 effective, partial"
+        at_stake = "select monthly_cost_usd, monthly_at_stake_usd, at_stake_evidence from mart_portfolio"
+        assert marts.query(at_stake).rows() == [(None, None, None)]
+        notify = partial.warehouse.settings.notify
+        report, budget = (news.line for news in news_of(published, marts, notify) if news.topic != "check")
+    assert "$140.00 effective cost, including $100.00 in runs and unknown idle" in report
+    assert "nlp spent at least $100.00 of $150.00 for July 2026: past 50.0%, on day 10 of 31; a part" in budget

@@ -69,6 +69,35 @@ def test_each_policy_distributes_as_it_states(policy: str, parts: dict[str, str]
         assert set(found) == expected
 
 
+@pytest.mark.parametrize(
+    ("policy", "parts"),
+    [
+        # Nothing is shared out, so nothing is unknown but vision's own cost.
+        ("keep", {("nlp", "0", "30", False), ("vision", "0", None, True), ("no team", "14", "14", False)}),
+        # By what cost? Both parts are open, and all 14 stay with no team.
+        ("pro_rata", {("nlp", None, "30", True), ("vision", None, None, True), ("no team", "14", "14", False)}),
+        # …4444 is nlp's or vision's: its 4 stay, as do the 2 of …6666; the 8 that are tagged vision are vision's.
+        ("owner", {("nlp", None, "30", True), ("vision", "8", "8", True), ("no team", "6", "6", False)}),
+    ],
+)
+def test_no_part_rests_on_an_unknown_cost(policy: str, parts: set[tuple[str, str | None, str | None, bool]]) -> None:
+    """As above, but vision's hour is under a reservation whose cost the bill lacks."""
+    reserved = {**BILL[1], "line_item_line_item_type": "DiscountedUsage", "line_item_unblended_cost": "0"}
+    runs = teamed(STAYS, {"run-0": "nlp", "run-1": "vision"})
+    chosen = Policy.model_validate({"shared_cost": policy})
+    with Lab({MONTH: [BILL[0], reserved, *BILL[2:]]}, runs, policy=chosen) as made:
+        part = "nullif(coalesce(sum({0}), 0), case when count({0}) < count(*) then 0 end)"
+        sums = ", ".join(map(part.format, ("distributed_shared_cost_usd", "showback_cost_usd")))
+        found = made.ask(
+            f"select team, {sums}, bool_or(is_cost_partial) from {MART} group by 1",
+            MART,
+        )
+    assert set(found) == {
+        (team, part and Decimal(part), showback and Decimal(showback), is_partial)
+        for team, part, showback, is_partial in parts
+    }
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @FEW
 @given(bill=any_bill, stays=any_stays, data=st.data())
@@ -84,12 +113,13 @@ def test_every_policy_conserves_each_month_and_currency_to_the_last_digit(
     chosen = Policy.model_validate({"shared_cost": policy})
     with Lab({MONTH: lines}, teamed(stays, team), policy=chosen) as made:
         ledger = made.ask(
-            "select billing_month, billing_currency, sum(effective_cost_usd), "
+            "select billing_month, billing_currency, coalesce(sum(effective_cost_usd), 0), "
             "coalesce(sum(effective_cost_usd) filter (where bucket = 'shared'), 0) from fct_ledger group by 1, 2",
             "fct_ledger",
         )
         mart = made.ask(
-            "select billing_month, billing_currency, sum(showback_cost_usd), sum(distributed_shared_cost_usd) "
+            "select billing_month, billing_currency, coalesce(sum(showback_cost_usd), 0), "
+            "coalesce(sum(distributed_shared_cost_usd), 0) "
             f"from {MART} group by 1, 2",
             MART,
         )
