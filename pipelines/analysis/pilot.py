@@ -1,19 +1,24 @@
 """What a pilot must do before a workload can be decided: how many runs a side, at which cost, and what then decides."""
 
+from collections.abc import Collection
+
 from pipelines.analysis.estimate import Sample, runs_needed
 from pipelines.analysis.verdict import RUN_FLOOR
 
 
 def runs_to_do(
-    baseline: Sample | None, candidate: Sample | None, deciding: float | None, again: bool = False
+    baseline: Sample | None, candidate: Sample | None, deciding: float | None, anew: Collection[str] = ()
 ) -> tuple[int, int, str]:
     """Runs GPU and Trainium still lack, three a side at the least, and how that is known: from the costs of the runs
-    there are and the saving that decides, which is any where no port is declared; `again` where those of Trainium may
-    claim nothing and must be made anew."""
+    there are and the saving that decides, which is any where no port is declared. The sides `anew` ("baseline",
+    "candidate") have runs that may claim nothing; where none is lacking and nothing is decided, both are."""
     wanted, basis = _wanted(baseline, candidate, deciding or 0.0)
     wanted = max(RUN_FLOOR, wanted)
-    made = [0 if side is None else side.costs.size for side in (baseline, candidate)]
-    return max(0, wanted - made[0]), max(0, wanted - (0 if again else made[1])), basis
+    sides = {"baseline": baseline, "candidate": candidate}
+    made = [0 if side is None or name in anew else side.costs.size for name, side in sides.items()]
+    lacking = [max(0, wanted - count) for count in made]
+    gpu, trainium = lacking if any(lacking) else (wanted, wanted)
+    return gpu, trainium, basis
 
 
 def _wanted(baseline: Sample | None, candidate: Sample | None, deciding: float) -> tuple[int, str]:

@@ -19,6 +19,7 @@ LEDGER_DAY = "mart_cost_ledger_daily"
 RECONCILIATION = "mart_invoice_reconciliation_monthly"
 RUN_COST = "mart_run_cost"
 PROVISIONAL = "detail_provisional_run"
+BILLING_MONTH = "detail_billing_month"
 COMMITMENTS = "detail_commitment_utilization_daily"
 CENT = Decimal("0.01")
 BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
@@ -154,7 +155,31 @@ def _ledger_question(
             Level("By resource", ("resource_id", "usage_type")),
         ),
         sums={basis: basis for basis in BASES},
+        views=_unknown_use(engine, rows),
     )
+
+
+def _unknown_use(engine: Engine, rows: pl.DataFrame) -> dict[str, str]:
+    """Lines and ledger as the mart has them: while the bill does not show what used some fees of a payer's month, what
+    a commitment left unused is unknown, not zero. Empty where every use is shown."""
+    if "commitment_unused" not in rows["bucket"].to_list():
+        return {}
+    missing = engine.query(
+        f"select billing_month, payer_account_id, currency from {BILLING_MONTH} where unallocated_fee_usd > 0"
+    ).rows()
+    if not missing:
+        return {}
+    month = "billing_month, payer_account_id, billing_currency"
+    named = ", ".join(f"(date '{first}', {quoted(payer)}, {quoted(currency)})" for first, payer, currency in missing)
+    # The mart asks what the lines of a day left unused together.
+    known = (
+        f"case when bucket <> 'commitment_unused' or ({month}) not in ({named}) "
+        f"or sum(effective_cost_usd) over (partition by bucket, {month}, usage_date, account_id, invoice_id, "
+        "charge_category, service, region_id, accelerator_family, market, list_cost_usd is null) <> 0 "
+        "then effective_cost_usd end as effective_cost_usd"
+    )
+    kept = {LINES: "line", LEDGER: "ledger_row"}
+    return {name: f"select * replace ({known}) from {table}" for name, table in kept.items()}
 
 
 def _missing_fees(engine: Engine, holds: str, filters: Mapping[str, str], rows: pl.DataFrame) -> str:

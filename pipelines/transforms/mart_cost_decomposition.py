@@ -15,18 +15,19 @@ import polars as pl
 from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.decomposition import Part, decompose
 from pipelines.transforms import Row, Rows
-from pipelines.transforms.price_book import Prices, prices_of
+from pipelines.transforms.price_book import Prices, price_on, prices_of
 from pipelines.transforms.run_pair import PAIR_KEY
 
 INPUTS = ("mart_silicon_comparison", "detail_compared_run", "detail_run_unit_cost", "mart_price_book")
 OPERATIONS = "operations"
 # In the order shown: the chip first, then what is not the chip's.
 FACTORS = ("silicon_price", "silicon_hours", "rate", OPERATIONS, "convergence", "price_change")
-# Where runs do not record one region of the book: its fullest one, on both days alike.
-REGION = "us-east-1"
 _KEY = (*PAIR_KEY[:-1], "cost_basis", PAIR_KEY[-1])
 _NO_HOURS = "not every run has instance-hours and a cost: it is in operations"
-_NO_PRICE = "the price book does not have the instance types of both sides in this currency: it is in rate"
+_NO_PRICE = (
+    "the price book has no list price of both sides in their runs' regions, on both days and in this currency: "
+    "it is in rate"
+)
 _MISSING = {
     "silicon_price": _NO_PRICE,
     "silicon_hours": _NO_HOURS,
@@ -51,6 +52,9 @@ def _rows(pair: Row, runs: pl.DataFrame, prices: Prices) -> Iterator[Row]:
     sides = [_measured(pair, pair[f"{side}_instance_type"], runs, prices) for side in SIDES]
     # What one side lacks is divided out of neither.
     known = {name for name in sides[0] if all(side[name] is not None for side in sides)}
+    # One price alone divides nothing: without the other, the whole price is in the rate.
+    if not known >= {"paid", "compared"}:
+        known -= {"paid", "compared"}
     baseline, candidate = (_factors(side, known) for side in sides)
     factors = {name: (baseline[name], candidate[name]) for name in baseline}
     parts = decompose(pair["baseline_unit_cost_usd"], pair["candidate_unit_cost_usd"], factors, OPERATIONS)
@@ -73,7 +77,7 @@ def _measured(pair: Row, instance_type: str, runs: pl.DataFrame, prices: Prices)
     units, hours = _sum(run["unit_count"] for run in own), _sum(run["instance_hours"] for run in own)
 
     def priced(on: Callable[[Row], date]) -> float | None:
-        at_list = [(run["instance_hours"], _price(prices, run, on(run))) for run in own]
+        at_list = [(run["instance_hours"], price_on(prices, run, on(run))) for run in own]
         return _quotient(_sum(None if usd is None or h is None else float(h) * usd for h, usd in at_list), hours)
 
     def summed(column: str) -> float | None:
@@ -101,14 +105,6 @@ def _factors(side: dict[str, float | None], known: set[str]) -> dict[str, float 
         "convergence": has.get("steps"),
         "price_change": _quotient(has.get("paid"), has.get("compared")),
     }
-
-
-def _price(prices: Prices, run: Row, day: date) -> float | None:
-    """The price of an instance-hour on a day; the oldest one known where the book begins later."""
-    for region in (run["region_id"], REGION):
-        if held := prices.get((run["instance_type"], region, run["billing_currency"])):
-            return next((usd for from_date, usd in reversed(held) if from_date <= day), held[0][1])
-    return None
 
 
 def _sum(values: Iterable[Any]) -> float | None:

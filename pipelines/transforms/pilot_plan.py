@@ -14,6 +14,10 @@ from pipelines.transforms import Row, number
 from pipelines.transforms.port_case import BASIS, CURRENCY
 from pipelines.transforms.workload_case import FAMILIES, WorkloadCase
 
+# The sides whose runs do not count for a pilot: GPU runs may be listed, but what was seen before it was registered
+# proves nothing.
+_ANEW = {"not comparable": SIDES[1:], "supported": SIDES}
+
 
 def pilot_plan(case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame, offers: pl.DataFrame) -> Row:
     """The columns of mart_portfolio on the pilot; none where a measurement or a hard stop decides.
@@ -29,12 +33,13 @@ def pilot_plan(case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame
     types = [name or _usual(runs, offers, family) for name, family in zip(named, FAMILIES, strict=True)]
     sides = [one_side([run for run in runs if run["instance_type"] == name]) for name in types]
     samples = [side.sample(BASIS) if side else None for side in sides]
-    again = pair.get("verdict") == "not comparable"
+    verdict = pair.get("verdict", "")
+    again = verdict == "not comparable"
     gpu, trainium = map(_per_success, sides)
     (gpu_usd, gpu_evidence), (usd, evidence) = cost_of_a_run(gpu, trainium), cost_of_a_run(trainium, gpu)
     price = _price(types[1], prices, offers) if case.currency == CURRENCY else None
     saving = deciding_saving(number(case.inputs["port_cost_usd"]), number(case.inputs["runs_in_horizon"]), gpu_usd)
-    *counts, basis = runs_to_do(samples[0], samples[1], saving, again)
+    *counts, basis = runs_to_do(samples[0], samples[1], saving, _ANEW.get(verdict, ()))
     return {
         **{f"pilot_{side}_instance_type": name for side, name in zip(SIDES, types, strict=True)},
         **{f"pilot_{side}_run_count": count for side, count in zip(SIDES, counts, strict=True)},

@@ -1,6 +1,6 @@
 """The recommendation for each served model, from mart_serving_comparison: rows of mart_portfolio."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -11,6 +11,8 @@ from pipelines.transforms import Frames, Row
 INPUTS = ("mart_serving_comparison", "ref_bedrock_model", "ref_recommendation_rule")
 OPTIONS = ("gpu", "trainium", "inferentia", "bedrock")
 _PILOT_WEEKS = 3
+_CANDIDATE = ("candidate_model", "candidate_platform", "candidate_instance_type", "candidate_source")
+_SAVED = ("saving_ratio", "saving_low_ratio", "saving_high_ratio")
 
 
 def serving_rows(table: Frames) -> Iterator[Row]:
@@ -20,27 +22,41 @@ def serving_rows(table: Frames) -> Iterator[Row]:
     situations = {rule.name: rule.situation for rule in rules}
     compared = table["mart_serving_comparison"].sort("model", "billing_currency").to_dicts()
     for (model, currency), group in groupby(compared, key=lambda row: (row["model"], row["billing_currency"])):
-        every = list(group)
-        ways = {_way(row): row for row in every}
-        # Of a model that is served in several ways, the one that costs most.
-        usual = max(ways.values(), key=lambda row: row["baseline_cost_per_month_usd"] or 0)
-        own = [row for row in every if _way(row) == _way(usual)]
+        ways: dict[tuple[Any, ...], list[Row]] = {}
+        for row in group:
+            ways.setdefault(_way(row), []).append(row)
+        # Of a model that is served in several ways, the one that costs most decides; the figures are of all of them.
+        own, *others = sorted(ways.values(), key=lambda rows: -(_today(rows) or 0))
+        usual = own[0]
         inputs = {"weights": weights.get(model) if usual["baseline_platform"] == "bedrock" else "open"}
         stops = [weigh(rule, inputs) for rule in rules]
-        spent = [row["baseline_cost_per_month_usd"] for row in ways.values()]
         yield {
             "activity": "serving",
             "workload_id": model,
             "billing_currency": currency,
-            "monthly_cost_usd": None if None in spent else sum(spent),
+            "monthly_cost_usd": _sum(_today(rows) for rows in (own, *others)),
             "rule_findings": " | ".join(f"{found.rule}: {found.explanation}" for found in stops),
-            **{f"{family}_monthly_cost_usd": _cheapest_of(own, family) for family in OPTIONS},
-            **_decided(own, next((found for found in stops if found.holds), None), situations),
+            **{
+                f"{family}_monthly_cost_usd": _sum(_cheapest_of(rows, family) for rows in (own, *others))
+                for family in OPTIONS
+            },
+            **_decided(own, others, next((found for found in stops if found.holds), None), situations),
         }
 
 
 def _way(row: Row) -> tuple[Any, ...]:
     return row["baseline_platform"], row["baseline_instance_type"], row["baseline_tier"]
+
+
+def _today(rows: Sequence[Row]) -> float | None:
+    """What the traffic that is served in this way costs a month."""
+    return rows[0]["baseline_cost_per_month_usd"]
+
+
+def _sum(costs: Iterable[float | None]) -> float | None:
+    """The sum; None where a part is unknown."""
+    known = list(costs)
+    return None if None in known else sum(usd for usd in known if usd is not None)
 
 
 def _cheapest_of(own: Sequence[Row], family: str) -> float | None:
@@ -50,9 +66,10 @@ def _cheapest_of(own: Sequence[Row], family: str) -> float | None:
     return min((usd for usd in costs if usd is not None), default=None)
 
 
-def _decided(own: Sequence[Row], stop: Finding | None, situations: Mapping[str, str]) -> Row:
+def _decided(
+    own: Sequence[Row], others: Sequence[Sequence[Row]], stop: Finding | None, situations: Mapping[str, str]
+) -> Row:
     """Hard stops, then the cheapest way that is shown, unless a pilot may show a cheaper one."""
-    today = own[0]["baseline_cost_per_month_usd"]
     moves = [row for row in own if row["recommended_family"] and row["saving_ratio"] and row["saving_ratio"] > 0]
     may_win = [row for row in own if row["verdict"] == UNDECIDED]
     best = min(moves or may_win or own, key=_cost)
@@ -60,22 +77,50 @@ def _decided(own: Sequence[Row], stop: Finding | None, situations: Mapping[str, 
     if is_open:
         best = min(may_win, key=_cost)
     recommendation = PILOT if is_open else stop.recommendation if stop else best["recommended_family"]
-    cost = best["candidate_cost_per_month_usd"]
     reason = f"{_named(best)}: {best['verdict_reason']}" if best["candidate_platform"] else best["verdict_reason"]
+    if others:
+        reason = f"of what {best['baseline_instance_type'] or best['baseline_platform']} serves, {reason}"
     row = {
         "recommendation": recommendation,
         "decided_by": stop.rule if stop else "missing inputs" if is_open else ARITHMETIC,
         "recommendation_reason": situations[stop.rule] if stop else reason,
         "verdict": "not compared" if best["candidate_platform"] is None else best["verdict"],
-        **{name: best[name] for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio")},
-        "monthly_at_stake_usd": today,
-        "at_stake_evidence": None if today is None else "at most all of it",
+        **_saved(best, others),
         "missing_evidence": best["missing_evidence"],
     }
-    if cost is not None and today is not None:
-        row["monthly_at_stake_usd"] = today - cost
-        row["at_stake_evidence"] = "planned" if best["candidate_source"] else "measured"
     return row | _pilot(best) if is_open else row
+
+
+def _saved(best: Row, others: Sequence[Sequence[Row]]) -> Row:
+    """What serving all traffic as the `best` candidate saves of what it costs today; at most all where one way's part
+    is unknown. The ends of several ways' intervals add up to an interval that is wide enough."""
+    moved = [best, *(_moved(rows, best) for rows in others)]
+    today = _sum(row["baseline_cost_per_month_usd"] for row in moved)
+    cost = _sum(row["candidate_cost_per_month_usd"] for row in moved)
+    found: Row = {}
+    for name in _SAVED:
+        found[name] = best[name]
+        if others:
+            parts = [(row[name], row["baseline_cost_per_month_usd"]) for row in moved]
+            saved = _sum(None if ratio is None or usd is None else ratio * usd for ratio, usd in parts)
+            found[name] = saved / today if saved is not None and today else None
+    if cost is None or today is None:
+        evidence = None if today is None else "at most all of it"
+        return found | {"monthly_at_stake_usd": today, "at_stake_evidence": evidence}
+    is_planned = any(row["candidate_source"] for row in moved)
+    evidence = "planned" if is_planned else "measured"
+    return found | {"monthly_at_stake_usd": today - cost, "at_stake_evidence": evidence}
+
+
+def _moved(rows: Sequence[Row], best: Row) -> Row:
+    """The row of a way for the `best` candidate; what is served so today stays as it is."""
+    for row in rows:
+        if all(row[name] == best[name] for name in _CANDIDATE):
+            return row
+    kept = best["candidate_model"], best["candidate_platform"], best["candidate_instance_type"]
+    stays = kept == (rows[0]["model"], *_way(rows[0])[:2])
+    cost, saved = (_today(rows), 0.0) if stays else (None, None)
+    return rows[0] | dict.fromkeys(_SAVED, saved) | {"candidate_cost_per_month_usd": cost, "candidate_source": None}
 
 
 def _cost(row: Row) -> float:

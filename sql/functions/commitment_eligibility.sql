@@ -3,7 +3,7 @@
 -- no usage of its own: fees, and lines that repeat hours which stand on others.
 -- What facts leave unverified is outside, unless `[policy] assumed_eligible` (`assumed`) names it.
 -- args: charge_category, effective_rule, line_class, market, service, usage_type, instance_type, assumed
--- What a commitment covers it can cover, whatever the rules are.
+-- What a commitment covers it can cover, whatever the rules are and whatever the line names as its resource.
 case
     when charge_category <> 'Usage' or effective_rule in ('zero', 'savings_plan_unused', 'reservation_unused')
         or line_class in ('split_child', 'capacity_marker', 'block_fee') then null
@@ -23,6 +23,10 @@ case
             then 'rate_unknown'
         else 'ec2_instance' end
     when usage_type like '%Fargate%' then 'fargate'
+    when effective_rule in ('savings_plan', 'reservation') and (service like '%EC2%' or service like '%Elastic Compute%')
+        then 'ec2_instance'
+    when effective_rule = 'savings_plan' and service like '%SageMaker%' then 'sagemaker_instance'
+    when effective_rule = 'savings_plan' and service like '%Lambda%' then 'lambda'
     when service like '%Lambda%' and (usage_type like '%GB-Second%' or usage_type like '%Provisioned%') then 'lambda'
     when service like '%Bedrock%' then 'bedrock'
     when usage_type like '%EBS:%' then 'storage'

@@ -166,6 +166,15 @@ def test_the_sound_comparison_is_decided(is_registered: bool, expected: str) -> 
     assert row["price_date"] == date(2026, 7, 13)
 
 
+def test_the_pilot_of_a_supported_comparison_has_runs() -> None:
+    """Three a side were made before any registration: at least three a side are to be made for it."""
+    lines, records = tables(sound())
+    with Lab({"2026-07": lines}, records) as lab:
+        figures = "recommendation, pilot_baseline_run_count >= 3, pilot_candidate_run_count >= 3"
+        rows = lab.ask(f"select {figures} from mart_portfolio where verdict = 'supported'", "mart_portfolio")
+    assert rows == [("run a pilot", True, True)]
+
+
 def all_of(family: str, **changes: Any) -> Callable[[Runs], Runs]:
     return lambda runs: [run | (changes if run["run_id"].startswith(family) else {}) for run in runs]
 

@@ -8,11 +8,12 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pytest
 import sqlglot
 import yaml
-from polars import lit, read_csv
+from polars import Expr, col, lit, read_csv, when
 from sqlglot import exp
 from support.bills import instance_hour, write_config, write_events, write_export
 from support.ledgers import LazyBuilder, ask, ask_published, build_warehouse, lazy_warehouse, publish_tables
@@ -123,19 +124,48 @@ def test_a_run_whose_tagged_storage_is_in_another_currency_has_no_cost_either(mi
     assert billed_in_two(mixed)["stored"] == "NOK 7.00 and USD 110.08"
 
 
+def price_factors(root: Path, column: Expr) -> list[dict[str, Any]]:
+    """Price of the chip, rate and change of price in the story of one GPU, whose bill has another `column` and whose
+    runs do not record their region."""
+    story = copytree(Path(__file__).parents[1] / "golden" / "what_made_the_gpu_more_expensive", root / "story")
+    events = story / "events.jsonl"
+    events.write_text(events.read_text().replace(', "region": "us-east-1"', ""))
+    for bill in story.glob("bill_*.csv"):
+        read_csv(bill, infer_schema=False).with_columns(column).write_csv(bill)
+    builder = build_story(story, root, {"mart_cost_decomposition"})
+    factors = "factor in ('silicon_price', 'rate', 'price_change') and cost_basis = 'effective'"
+    return ask(builder, f"select * from mart_cost_decomposition where {factors} order by factor_no").to_dicts()
+
+
+def test_the_list_price_is_the_one_of_the_region_on_the_bill(tmp_path: Path) -> None:
+    """In us-west-2 the bill lists 98.32 and 21.50, and the book has no other price until September 2026.
+
+    The story's L is 230.53094: the price has L x ln(98.32 / 21.50) = 216.7008 + 133.7465 = 350.4473, its change
+    nothing, and the plan's rate of 0.7 its 82.2246 as before.
+    """
+    silicon, rate, change = price_factors(tmp_path, lit("us-west-2").alias("product_region_code"))
+    assert (silicon["baseline_factor"], silicon["candidate_factor"]) == pytest.approx((98.32, 21.50))
+    assert (rate["baseline_factor"], rate["candidate_factor"]) == pytest.approx((1, 0.7))
+    parts = [float(row["cost_part_usd"]) for row in (silicon, rate, change)]
+    assert parts == pytest.approx([350.4473, 82.2246, 0], abs=0.0003)
+
+
+def test_hours_in_two_regions_have_no_list_price(tmp_path: Path) -> None:
+    """Two of the four GPU hours in us-west-2: no price of one region is the run's, so all of it is in the rate."""
+    hour_of_day = col("line_item_usage_start_date").str.slice(11, 2)
+    region = when(hour_of_day < "12").then(lit("us-west-2")).otherwise("product_region_code")
+    silicon, rate, change = price_factors(tmp_path, region.alias("product_region_code"))
+    assert (silicon["baseline_factor"], silicon["cost_part_usd"], change["cost_part_usd"]) == (None, None, None)
+    assert "in their runs' regions" in silicon["missing_evidence"]
+    assert (rate["baseline_factor"], rate["candidate_factor"]) == pytest.approx((98.32, 15.05))
+
+
 def test_a_list_price_in_dollars_explains_no_difference_in_another_currency(tmp_path: Path) -> None:
     """An hour costs 98.32 krone on one side and 15.05 on the other; what it lists for in krone is not known.
 
     The story derives L = 230.53094, and 216.7008 + 82.2246 + 133.7465 = 432.6719 is L x ln(98.32 / 15.05).
     """
-    story = copytree(Path(__file__).parents[1] / "golden" / "what_made_the_gpu_more_expensive", tmp_path / "story")
-    for bill in story.glob("bill_*.csv"):
-        lines = read_csv(bill, infer_schema=False)
-        lines.with_columns(lit("NOK").alias("line_item_currency_code")).write_csv(bill)
-    builder = build_story(story, tmp_path, {"mart_cost_decomposition"})
-    factors = "factor in ('silicon_price', 'rate', 'price_change') and cost_basis = 'effective'"
-    sql = f"select * from mart_cost_decomposition where {factors} order by factor_no"
-    silicon, rate, change = ask(builder, sql).to_dicts()
+    silicon, rate, change = price_factors(tmp_path, lit("NOK").alias("line_item_currency_code"))
     assert (silicon["cost_part_usd"], change["cost_part_usd"]) == (None, None)
     assert "in this currency" in silicon["missing_evidence"]
     assert (rate["baseline_factor"], rate["candidate_factor"]) == pytest.approx((98.32, 15.05))

@@ -228,3 +228,33 @@ def test_an_unknown_charge_category_counts_as_billed_and_is_reported() -> None:
     new = {"ChargeCategory": "Levy", "BilledCost": "2", "EffectiveCost": "2"}
     what = "charge_type, charge_category, is_known_charge_type, effective_cost_usd, billed_cost_usd"
     assert staged(what, new) == [("Levy", "Adjustment", False, Decimal(2), Decimal(2))]
+
+
+def test_what_a_commitment_covers_is_covered_whatever_its_resource() -> None:
+    """A fleet's hours that a plan and a reservation cover, list 3 and 2, next to an hour of a node at list 5 on demand.
+
+    Of 10 that commitments could cover each kind covers its own: the plan 3 of 3 + 5, the reservation 2 of 2 + 5. What
+    the plan left unused, 1, and all of the cost, 1.5 + 1.2 + 5, stand against the whole list cost of 10.
+    """
+    fleet = {"ResourceId": "urn:compute-fleet:37", "SkuMeter": "Compute", "PricingUnit": "Hours"}
+    used = {**fleet, "PricingCategory": "Committed", "CommitmentDiscountStatus": "Used"}
+    reserved = {
+        "CommitmentDiscountId": "arn:aws:ec2:us-west-2:000011112222:reserved-instances/ri-1",
+        "CommitmentDiscountCategory": "Usage",
+        "CommitmentDiscountType": "Reserved Instance",
+    }
+    lines = (
+        {**used, **PLAN, "ListCost": "3", "EffectiveCost": "1.5"},
+        {**used, **reserved, "ListCost": "2", "EffectiveCost": "1.2"},
+        {**NODE, "ListCost": "5", "BilledCost": "5", "EffectiveCost": "5"},
+        {**PLAN, "PricingCategory": "Committed", "CommitmentDiscountStatus": "Unused", "EffectiveCost": "1"},
+    )
+    coverage, rate = "mart_commitment_coverage_daily", "mart_effective_savings_rate_monthly"
+    with lab(*lines) as made:
+        figures = "sum(covered_list_cost_usd), sum(eligible_list_cost_usd)"
+        kinds = f"select commitment_kind, {figures} from {coverage} where commitment_kind in "
+        kinds += "('compute_savings_plan', 'reserved_instance') group by commitment_kind order by commitment_kind"
+        assert made.ask(kinds, coverage) == [("compute_savings_plan", 3, 8), ("reserved_instance", 2, 7)]
+        figures = "list_cost_usd, usage_cost_usd, unused_cost_usd, effective_savings_rate_ratio"
+        (classic,) = made.ask(f"select {figures} from {rate} where savings_scope = 'classic'", rate)
+        assert [float(figure) for figure in classic] == pytest.approx([10, 7.7, 1, 0.13])

@@ -24,7 +24,7 @@ from pipelines.models.warehouse import Warehouse, published_of
 # What some commands read: a test that runs one publishes just these.
 EXPLAIN_TABLES = ("fct_ledger_line", "fct_ledger", "stg_aws__invoice_total", "mart_cost_ledger_daily")
 EXPLAIN_TABLES += ("mart_invoice_reconciliation_monthly", "mart_run_cost", "detail_provisional_run")
-EXPLAIN_TABLES += ("detail_commitment_utilization_daily",)
+EXPLAIN_TABLES += ("detail_commitment_utilization_daily", "detail_billing_month")
 FOCUS_TABLES = (*CHARGES, "ref_service")
 REPRICE_TABLES = ("mart_silicon_comparison", "mart_run_cost", "mart_price_book")
 

@@ -195,6 +195,45 @@ def test_a_figure_that_its_lines_do_not_come_to_is_an_error_with_both_amounts(ru
         wrong.check()
 
 
+def test_what_a_plan_left_unused_is_unknown_at_every_level_while_its_use_is_not_shown(tmp_path: Path) -> None:
+    """A plan's fees of 10 on two days, used in full as they state, and no line of the use: that 0 went unused is not
+    known. On the second day another plan left 1 of 3 unused, which is."""
+    fee = {
+        "line_item_line_item_type": "SavingsPlanRecurringFee",
+        "line_item_usage_type": "ComputeSP:3yrNoUpfront",
+        "line_item_operation": "",
+        "product_instance_type": "",
+        "pricing_public_on_demand_cost": "",
+        "line_item_product_code": "ComputeSavingsPlans",
+    }
+    lines = [
+        instance_hour(f"2026-07-0{day}T10", "", "p5.48xlarge", whole)
+        | fee
+        | {
+            "savings_plan_savings_plan_a_r_n": f"arn:aws:savingsplans::000011112222:savingsplan/{plan}",
+            "savings_plan_total_commitment_to_date": whole,
+            "savings_plan_used_commitment": used,
+            "savings_plan_recurring_commitment_for_billing_period": whole,
+        }
+        for day, plan, whole, used in [(3, "sp-1", "10", "10"), (4, "sp-1", "10", "10"), (4, "sp-2", "3", "2")]
+    ]
+    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: lines}))
+    publish_tables(config, EXPLAIN_TABLES)
+    chosen = ["--bucket", "commitment_unused", "--json", "--config", str(config)]
+    first, second, month = (
+        json.loads(explain([*words, *chosen]))
+        for words in (["day", "2026-07-03"], ["day", "2026-07-04"], ["month", JULY])
+    )
+    costs = [shown["total"]["effective_cost_usd"] for shown in (first, second, month)]
+    assert costs == [None, "1.0000000000", None]
+    (by_day,) = (level["rows"] for level in month["levels"] if "usage_date" in level["rows"][0])
+    assert {row["usage_date"]: row["effective_cost_usd"] for row in by_day} == {
+        "2026-07-03": None,
+        "2026-07-04": "1.0000000000",
+    }
+    assert [line["effective_cost_usd"] for line in first["lines"]] == [None]
+
+
 def test_a_run_without_bill_lines_states_it(shared_hour: Path) -> None:
     assert explained(shared_hour, lambda marts: for_run(marts, "paper"), lambda f: f.total()["line_count"]) == 0
     assert "No bill lines found." in explain(["run", "paper", "--config", str(shared_hour)])

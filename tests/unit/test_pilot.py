@@ -27,7 +27,18 @@ def test_what_shows_no_variance_asks_for_three_a_side(costs: list[float]) -> Non
 def test_runs_that_may_claim_nothing_are_made_anew() -> None:
     """The story's `worse`: nine a side decide, three were made."""
     assert runs_to_do(STEPS, HALF, 0.293429)[:2] == (6, 6)
-    assert runs_to_do(STEPS, HALF, 0.293429, again=True)[:2] == (6, 9)
+    assert runs_to_do(STEPS, HALF, 0.293429, ["candidate"])[:2] == (6, 9)
+
+
+def test_a_registered_pilot_of_what_is_supported_makes_its_runs_anew() -> None:
+    """Nine a side decide, and what three a side showed before the registration proves nothing."""
+    assert runs_to_do(STEPS, HALF, 0.293429, ["baseline", "candidate"])[:2] == (9, 9)
+
+
+def test_no_pilot_is_without_a_run() -> None:
+    """Two equal costs a side need the minimum of three; with four a side none is lacking, so three are made anew."""
+    four = sample([10.0] * 4)
+    assert runs_to_do(four, four, None)[:2] == (3, 3)
 
 
 def test_a_saving_as_measured_takes_five_points_to_decide() -> None:

@@ -313,3 +313,20 @@ def test_each_model_has_one_recommendation() -> None:
     # More expensive capacity leaves it where it is.
     row = decided(compared([], tokens, {**machine, "usd_per_hour": 50.0, "tokens_per_second": 500.0}))
     assert (row["recommendation"], row["verdict"], row["monthly_at_stake_usd"] < 0) == ("bedrock", "never", True)
+
+
+def test_a_model_served_in_two_ways_has_figures_of_all_its_traffic() -> None:
+    """30 a day on a GPU and 10 on Inferentia are 40 x 730 / 24 = 1,216.67 a month. At 0.60 a million, as above, each
+    3 M tokens a day cost 1.80 on Bedrock: 3.60 x 730 / 24 = 109.50 in all, so 1,107.17, 91 % of today, are at stake.
+    What the other one's traffic costs on a GPU or on Inferentia nothing shows.
+    """
+    small = {"platform": "inferentia", "accelerator_family": "inferentia", "instance_type": "inf2.xlarge"}
+    managed = {"is_capacity": False, "input_usd": 0.30, "output_usd": 1.20}
+    row = decided(compared(served([30, 30, 30]) + served([10, 10, 10], **small), [], managed))
+    assert row["recommendation"] == "bedrock" and "of what g6e.xlarge serves" in row["recommendation_reason"]
+    assert row["monthly_cost_usd"] == pytest.approx(1216.6667)
+    assert row["bedrock_monthly_cost_usd"] == pytest.approx(109.50)
+    assert (row["gpu_monthly_cost_usd"], row["inferentia_monthly_cost_usd"]) == (None, None)
+    assert row["monthly_at_stake_usd"] == pytest.approx(1107.1667)
+    saved = row["saving_ratio"], row["saving_low_ratio"], row["saving_high_ratio"]
+    assert saved == pytest.approx((0.91, 0.91, 0.91))
