@@ -3,7 +3,7 @@
 Brings the runs of each pair together; the arithmetic and the words are in pipelines/analysis.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -16,12 +16,14 @@ from pipelines.analysis.matched import FAILED, Run
 from pipelines.analysis.registration import registrations_by_workload
 from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.price_book import price_on, prices_of
-from pipelines.transforms.run_pair import FIELDS, left_out, pairs_of, runs_of
+from pipelines.transforms.run_pair import FIELDS, pairs_of, runs_of
 
 INPUTS = (
     *run_pair.INPUTS, "detail_run_efficiency", "fct_ledger", "stg_proof__registration",
     "mart_price_book", "declared_workload", "policy",
 )  # fmt: skip
+# What is known of a run that may not be compared.
+_LEFT_OUT = ("run_id", "workload_id", "instance_type", "purpose", "status", "started_at", "ended_at")
 # How often a two-sided 95 % interval leads to a false verdict.
 FALSE_RATIO = 0.05
 # Accelerator spend of a month that no recorded run explains, the worst case of a comparison; without a month, all of
@@ -64,6 +66,28 @@ def build(**table: pl.DataFrame) -> Rows:
         for key, rows in pairs
         for row in rows
     ]
+
+
+def left_out(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]:
+    """Recorded runs that no comparison counts though it might, and `why`: their cost may be what makes it fail.
+
+    What ended before the first billed run or after the newest usage is no part of the bill. Every run of `runs` is left
+    out of the pairs of other currencies.
+    """
+    described = {row["run_id"]: row for row in table["dim_run"].select(_LEFT_OUT).to_dicts()}
+    counted = {run["run_id"] for run in runs}
+    first = min((run["first_billing_month"] for run in runs if run["first_billing_month"]), default=None)
+    found: list[Run] = []
+    for cost in table["fct_run_cost"].iter_rows(named=True):
+        run = described[cost["run_id"]]
+        has_ended = run["status"] != "running" and run["purpose"] != "compile_only" and run["run_id"] not in counted
+        is_of_side = run["instance_type"] in (None, "mixed") or cost["accelerator_family"] in ("gpu", "trainium")
+        if has_ended and is_of_side and first and first <= run["started_at"].date():
+            on_the_bill = run["ended_at"].date() <= cost["newest_usage_date"]
+            is_mixed = run["instance_type"] == "mixed"
+            why = "ran on several kinds of machines" if is_mixed else "has no cost on the bill"
+            found += [{**run, "billing_currency": None, "why": why}] if on_the_bill else []
+    return [*found, *({**run, "why": f"is billed in {run['billing_currency'] or 'two currencies'}"} for run in runs)]
 
 
 def delay_cost(row: Row, usd_per_day: Any) -> float | None:

@@ -134,28 +134,6 @@ def _billed_runs(
     }
 
 
-def left_out(table: Frames, runs: Sequence[Run]) -> list[Run]:
-    """Recorded runs that no comparison counts though it might, and `why`: their cost may be what makes it fail.
-
-    What ended before the first billed run or after the newest usage is no part of the bill. Every run of `runs` is left
-    out of the pairs of other currencies.
-    """
-    described = {row["run_id"]: row for row in table["dim_run"].select("run_id", *_DESCRIBED, "status").to_dicts()}
-    counted = {run["run_id"] for run in runs}
-    first = min((run["first_billing_month"] for run in runs if run["first_billing_month"]), default=None)
-    found: list[Run] = []
-    for cost in table["fct_run_cost"].iter_rows(named=True):
-        run = described[cost["run_id"]]
-        has_ended = run["status"] != "running" and run["purpose"] != "compile_only" and run["run_id"] not in counted
-        is_of_side = run["instance_type"] in (None, "mixed") or cost["accelerator_family"] in ("gpu", "trainium")
-        if has_ended and is_of_side and first and first <= run["started_at"].date():
-            on_the_bill = run["ended_at"].date() <= cost["newest_usage_date"]
-            is_mixed = run["instance_type"] == "mixed"
-            why = "ran on several kinds of machines" if is_mixed else "has no cost on the bill"
-            found += [{**run, "billing_currency": None, "why": why}] if on_the_bill else []
-    return [*found, *({**run, "why": f"is billed in {run['billing_currency'] or 'two currencies'}"} for run in runs)]
-
-
 def _is_compared(run: Mapping[str, Any], linked: set[str]) -> bool:
     if run["instance_type"] == "mixed":
         return False
