@@ -13,7 +13,6 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.base.console import counted
 from pipelines.base.errors import SourceError, shown
 from pipelines.base.parse import parse_json
 from pipelines.ingest.json_lines import blocks_of_file
@@ -225,7 +224,7 @@ def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, by
 
 
 def _more(count: int) -> str:
-    return "" if count == 1 else f" here and in {counted(count - 1, 'more line')}"
+    return "" if count == 1 else f" here and in {count - 1:,} more line{'s' * (count > 2)}"
 
 
 # Lines whose form is tried in each block, of each kind, and the most forms that are known of a kind.
