@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import polars as pl
 import pytest
@@ -57,7 +58,7 @@ def built(demand: pl.DataFrame, newest: datetime, *days: dict[str, object]) -> l
     commitments. A 1-year Compute plan is declared at 0.6."""
     used = demand.with_columns(commitment_kind=pl.lit("none"), commitment_id=pl.lit(""), used_cost_usd=pl.lit(0.0))
     texts = (*PAYER, "commitment_id", "commitment_kind", "purchase_term", "payment_option", "region_id")
-    held: dict[str, object] = dict.fromkeys((*texts, "instance_family"), pl.String)
+    held: dict[str, Any] = dict.fromkeys((*texts, "instance_family"), pl.String)
     held |= {"usage_date": pl.Date} | dict.fromkeys(("started_at", "ended_at"), pl.Datetime("us"))
     money = ("commitment_cost_usd", "unallocated_fee_usd", "covered_hours", "covered_cost_usd")
     declared = pl.DataFrame([PLAN | {"region_id": "us-west-2", "usage_type_key": "p5.48xlarge", "paid_ratio": 0.6}])
