@@ -1,20 +1,22 @@
 -- One row per team, billing month, accelerator family and currency: what it used, left idle and shares in (showback).
 -- A run is its declared team's; else the team is the one the line's tag named on its own day, so a move splits a month. Shared cost
--- belongs to no team, and `[policy] shared_cost` distributes it. keep: to no team. pro_rata: to the teams by their cost of runs. owner:
--- to the team that a line's tag names, else to the one with most of its account's cost of runs. What has no taker stays with no team, so
--- a month and currency sums to its shared cost. So does it where an unknown cost of runs leaves the parts open: then those are null.
+-- belongs to the team that its line's tag names, else to no team, and `[policy] shared_cost` distributes that. keep: to no team.
+-- pro_rata: to the teams by their cost of runs. owner: to the line's team, else to the one with most of its account's cost of runs. What
+-- has no taker, or whose parts an unknown cost of runs leaves open, stays with no team, so a month and currency sums to its shared cost.
 with entry as (
     select billing_month, billing_currency, payer_account_id, account_id, accelerator_family, bucket, coalesce(team, 'no team') as team,
+        case when bucket <> 'shared' or team_evidence = 'tag' then coalesce(team, 'no team') else 'no team' end as own_team,
         case when evidence is distinct from 'tag_only' then run_id end as run_id, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
     from fct_ledger
 ),
 
 -- Unknown cost in rows of its own.
 shared as (
-    select billing_month, billing_currency, payer_account_id, account_id, accelerator_family, team, sum(effective_cost_usd) as effective_cost_usd
+    select billing_month, billing_currency, payer_account_id, account_id, accelerator_family, team, own_team,
+        sum(effective_cost_usd) as effective_cost_usd
     from entry
     where bucket = 'shared'
-    group by billing_month, billing_currency, payer_account_id, account_id, accelerator_family, team, effective_cost_usd is null
+    group by billing_month, billing_currency, payer_account_id, account_id, accelerator_family, team, own_team, effective_cost_usd is null
 ),
 
 -- In millionths; a refund may leave less than nothing.
@@ -35,7 +37,8 @@ cut as (
 ),
 
 monthly as (
-    select billing_month, billing_currency, known_sum(effective_cost_usd) as cost_usd from shared group by billing_month, billing_currency
+    select billing_month, billing_currency, known_sum(effective_cost_usd) as cost_usd
+    from shared where own_team = 'no team' group by billing_month, billing_currency
 ),
 
 pro_rata as (
@@ -53,8 +56,7 @@ account_team as (
         select billing_month, billing_currency, payer_account_id, account_id, team, sum(effective_cost_usd) as cost_usd, known_sum(effective_cost_usd) as known_cost_usd
         from entry
         where bucket = 'run' and team <> 'no team'
-        group by billing_month, billing_currency, payer_account_id, account_id, team
-    ) as team_cost
+        group by billing_month, billing_currency, payer_account_id, account_id, team) as team_cost
     window account as (partition by billing_month, billing_currency, payer_account_id, account_id)
 ),
 
@@ -63,33 +65,31 @@ distributed as (
 
     union all
 
-    select 'pro_rata', shared.billing_month, shared.billing_currency, 'no team', shared.accelerator_family, shared.effective_cost_usd
+    select 'pro_rata', shared.billing_month, shared.billing_currency, shared.own_team, shared.accelerator_family, shared.effective_cost_usd
     from shared
     anti join pro_rata on pro_rata.billing_month = shared.billing_month and pro_rata.billing_currency = shared.billing_currency
-        and pro_rata.effective_cost_usd is not null
+        and pro_rata.effective_cost_usd is not null and shared.own_team = 'no team'
 
     union all
 
     select 'owner', billing_month, billing_currency, case when shared.team = 'no team' then coalesce(owner.team, 'no team') else shared.team end,
         shared.accelerator_family, shared.effective_cost_usd
     from shared
-    left join (select * from account_team where team_no = 1 and not is_open) as owner
-        using (billing_month, billing_currency, payer_account_id, account_id)
+    left join (select * from account_team where team_no = 1 and not is_open) as owner using (billing_month, billing_currency, payer_account_id, account_id)
 
     union all
 
     select 'owner', billing_month, billing_currency, account_team.team, shared.accelerator_family, null
-    from shared
-    join account_team using (billing_month, billing_currency, payer_account_id, account_id)
+    from shared join account_team using (billing_month, billing_currency, payer_account_id, account_id)
     where account_team.is_open and shared.team = 'no team'
 
     union all
 
-    select 'keep', billing_month, billing_currency, 'no team', accelerator_family, effective_cost_usd from shared
+    select 'keep', billing_month, billing_currency, own_team, accelerator_family, effective_cost_usd from shared
 ),
 
 cost as (
-    select billing_month, billing_currency, accelerator_family, bucket, case when bucket = 'shared' then 'no team' else team end as team,
+    select billing_month, billing_currency, accelerator_family, bucket, own_team as team,
         run_id, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd, 0 as distributed_shared_cost_usd
     from entry
 

@@ -47,9 +47,10 @@ STAYS = [Stay(0, "i-0a", None, 0, HOUR_MS), Stay(1, "i-0b", None, 0, HOUR_MS)]
 @pytest.mark.parametrize(
     ("policy", "parts"),
     [
-        ("keep", {"no team": "14"}),
-        # By cost of runs: 30 of 40 of 14, and 10 of 40.
-        ("pro_rata", {"nlp": "10.5", "vision": "3.5"}),
+        # The tag names vision; 4 and 2 are no one's.
+        ("keep", {"vision": "8", "no team": "6"}),
+        # By cost of runs: 30 of 40 of those 6, and 10 of 40 next to the 8 of its tag.
+        ("pro_rata", {"nlp": "4.5", "vision": "9.5"}),
         # …4444 is mostly nlp's; the tag names vision; …6666 has no run and no tag.
         ("owner", {"nlp": "4", "vision": "8", "no team": "2"}),
     ],
@@ -67,6 +68,8 @@ def test_each_policy_distributes_as_it_states(policy: str, parts: dict[str, str]
         expected = {(team, Decimal(parts.get(team, "0")), own.get(team, 0) + Decimal(parts.get(team, "0")), policy)
             for team in teams}  # fmt: skip
         assert set(found) == expected
+        tagged = made.ask(f"select team, shared_cost_usd from {MART} where shared_cost_usd <> 0", MART)
+        assert set(tagged) == {("vision", Decimal(8)), ("no team", Decimal(6))}
 
 
 @pytest.mark.parametrize(
