@@ -108,7 +108,7 @@ def _words(found: Finding) -> str:
     return f"{found.rule} {_HOLDS[found.holds]}: {found.explanation}{missing}"
 
 
-def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float | None, str | None, dict[str, float | None]]:
+def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float | None, str | None, dict[str, float]]:
     """USD a month that hang on the choice, its evidence, and what all of it costs in each family that shows it.
 
     What all of it would cost on the GPU × the saving, negative where that is; without a saving, at most all of it.

@@ -355,7 +355,7 @@ def write_partial_costs(root: Path) -> None:
 
 
 def test_no_budget_and_no_share_rests_on_an_unknown_cost(partial: Reader) -> None:
-    """Of 40.00 by cost of runs nobody's part is known: it stays with no team. So nlp has spent 100.00 and a part."""
+    """Of 40.00 by cost of runs no part is known: all stays with no team. So nlp has spent 100.00 and a part."""
     page = text_of(render(partial, "teams", {"month": JULY}))
     assert "nlp $100.00 $0.00 n/a $0.00 $0.00 $0.00 $0.00 $100.00 partial" in page
     assert "blue n/a $0.00 n/a $0.00 $0.00 $0.00 $0.00 n/a" in page
@@ -378,5 +378,5 @@ def test_a_partial_cost_is_labeled_everywhere(partial: Reader, capsys: pytest.Ca
         assert marts.query(at_stake).rows() == [(None, None, None)]
         notify = partial.warehouse.settings.notify
         report, budget = (news.line for news in news_of(published, marts, notify) if news.topic != "check")
-    assert "$140.00 effective cost, including $100.00 in runs and unknown idle" in report
+    assert "$140.00 effective cost, including $100.00 in runs and an unknown amount idle" in report
     assert "nlp spent at least $100.00 of $150.00 for July 2026: past 50.0%, on day 10 of 31; a part" in budget

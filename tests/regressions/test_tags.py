@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from support.bills import instance_hour, write_config, write_events, write_export
+from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.cur_exports import (
     CUR2_LINE,
     LEGACY_LINE,
@@ -135,6 +135,33 @@ def test_an_account_that_moves_team_mid_month_keeps_the_days_team(tmp_path: Path
     assert rows == [(date(2026, 7, 10), "nlp", Decimal("1.006")), (date(2026, 7, 20), "vision", Decimal("1.006"))]
     teams = ask(builder, "select team, unattributed_cost_usd from mart_team_cost_monthly order by 1").rows()
     assert teams == [("nlp", Decimal("1.006")), ("vision", Decimal("1.006"))]
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_node_that_another_run_takes_over_changes_hands_with_its_tag(tmp_path: Path, is_recorded: bool) -> None:
+    """Lines of 10.00 an hour. i-0x is tagged a at 8 and 9, not at all at 10, and b from 11 to 13; i-0y is tagged a for
+    all six hours, i-0z b for its three. Run a lives from 8 to 14, b from 11.
+
+    a: i-0x until 11, 30.00, and i-0y, 60.00. b: i-0x from 11 and i-0z, 60.00, also where only the tag names it.
+    """
+    tags = {"i-0x": "aa.bbb", "i-0y": "aaaaaa", "i-0z": "   bbb"}
+    lines = [
+        instance_hour(f"2026-07-10T{number:02d}", node, "g5.xlarge", "10.00")
+        | ({} if tag == "." else {"resource_tags": f'{{"user_run_id": "{tag}"}}'})
+        for node, row in tags.items()
+        for number, tag in enumerate(row, start=8)
+        if tag != " "
+    ]
+    events = [
+        event
+        for run, hour in (("a", 8), ("b", 11))[: 2 if is_recorded else 1]
+        for event in one_attempt(run, (), "g5.xlarge", datetime(2026, 7, 10, hour), timedelta(hours=14 - hour))
+    ]
+    export = write_export(tmp_path, {"2026-07": lines})
+    builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events)))
+    sums = "select run_id, evidence, bucket, sum(effective_cost_usd) from fct_ledger group by all order by 1"
+    other = "tag" if is_recorded else "tag_only"
+    assert ask(builder, sums).rows() == [("a", "tag", "run", Decimal("90")), ("b", other, "run", Decimal("60"))]
 
 
 @pytest.mark.slow

@@ -14,7 +14,8 @@ with resource_hour as (
         max(accelerator_family) as accelerator_family,
         greatest(max(accelerator_count), 1) as capacity_count,
         max(capacity_reservation_id) as capacity_reservation_id,
-        max(tag_run_id) as tag_run_id,
+        max(tag_run_id) as tag_run_id, nullif(min(tag_run_id), max(tag_run_id)) as other_tag_run_id,
+        max(account_id) as account_id, max(region_id) as region_id,
         job_name(resource_id) is not null as is_job, is_instance_id(resource_id) as is_instance
     from fct_charge
     where line_class = 'instance'
@@ -32,7 +33,7 @@ select
     capacity_count * case when is_instance and billed_ms > 3601000 then 3600000 else billed_ms end as billed_units,
     -- A job or a cluster bills several machines' hours in one; ten seconds are rounding.
     capacity_count * case when is_instance then 1 else greatest((billed_ms + 3590000) // 3600000, 1) end as whole_count,
-    capacity_reservation_id, tag_run_id, is_job,
+    capacity_reservation_id, tag_run_id, other_tag_run_id, account_id, region_id, is_job,
     window_started_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_started_ms,
     window_ended_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_ended_ms,
     (held.held_key is not null or named.held_key is not null)

@@ -2,8 +2,7 @@
 -- partition: billing_period
 -- Units are accelerator-milliseconds (milliseconds where there is no accelerator); cuts run from 0 to billed_units.
 with claimed as (
-    select
-        hour.billing_period, hour.resource_id, hour.hour_started_at, hour.hour_ms, hour.billed_units, hour.is_job,
+    select hour.billing_period, hour.resource_id, hour.hour_started_at, hour.hour_ms, hour.billed_units, hour.is_job,
         hour.capacity_count, hour.whole_count, hour.accelerator_family, claim.run_id, claim.attempt_no, claim.server_id,
         claim.bucket, claim.evidence, not is_estimated(claim.evidence) as is_recorded,
         greatest(claim.started_ms, hour.window_started_ms) as started_ms,
@@ -11,16 +10,14 @@ with claimed as (
         coalesce(case when hour.accelerator_family <> 'unknown' then claim.accelerators_used end, hour.whole_count)
             as used_count
     from fct_resource_hourly as hour
-    join fct_resource_claim_monthly as claim
-        on claim.is_claim and claim.resource_id = hour.resource_id
+    join fct_resource_claim_monthly as claim on claim.is_claim and claim.resource_id = hour.resource_id
         and claim.started_ms < hour.window_ended_ms and claim.ended_ms > hour.window_started_ms
 ),
 
 -- A run's own record beats a tag or a guess for the same time: a node keeps its tag when it is used again. The stays of
 -- a run lie side by side, so that one stay recorded as two touching ones is cut at the same places.
 stay as (
-    select
-        claimed.*, (claimed.ended_ms - claimed.started_ms) * claimed.used_count as claimed_units,
+    select claimed.*, (claimed.ended_ms - claimed.started_ms) * claimed.used_count as claimed_units,
         row_number() over (partition by claimed.resource_id, claimed.hour_ms
             order by coalesce(claimed.run_id, claimed.server_id), claimed.run_id is null, claimed.attempt_no,
                 claimed.started_ms, claimed.ended_ms) as share_no
@@ -48,14 +45,12 @@ moment as (
 ),
 
 held as (
-    select
-        stay.resource_id, stay.hour_ms, stay.share_no, stay.used_count, stay.whole_count,
+    select stay.resource_id, stay.hour_ms, stay.share_no, stay.used_count, stay.whole_count,
         moment.until_ms - moment.at_ms as held_ms, sum(stay.used_count) over together as all_count,
         sum(stay.used_count) over (partition by stay.resource_id, stay.hour_ms, moment.at_ms order by stay.share_no)
             as upto_count
     from stay
-    join moment
-        on moment.resource_id = stay.resource_id and moment.hour_ms = stay.hour_ms
+    join moment on moment.resource_id = stay.resource_id and moment.hour_ms = stay.hour_ms
         and moment.at_ms >= stay.started_ms and moment.until_ms <= stay.ended_ms
     where stay.used_count > 0
     window together as (partition by stay.resource_id, stay.hour_ms, moment.at_ms)
@@ -105,16 +100,21 @@ from used
 
 union all
 
--- Idle belongs to a resource that runs are known to use; one that no run ever names stays unattributed.
+-- Idle belongs to a resource that runs are known to use; one that no run ever names stays unattributed, as does the time
+-- that a tag gives to a run that is not recorded where tags alone name the others.
 select
     hour.billing_period, hour.resource_id, hour.hour_started_at, hour.hour_ms, 1000000 as share_no,
-    case when coalesce(known.is_known, hour.was_held_before) then 'idle' else 'unattributed' end, null, null, null,
+    case when hour.is_idle then 'idle' else 'unattributed' end, null, null, null,
     null, hour.window_started_ms, hour.window_ended_ms, null, coalesce(taken.units, 0), hour.billed_units,
-    hour.billed_units, false, false,
-    case when not coalesce(known.is_known, hour.was_held_before) then hour.tag_run_id end
-from fct_resource_hourly as hour
-left join (select resource_id, hour_ms, max(upper_units) as units from used group by all) as taken
-    using (resource_id, hour_ms)
-left join (select distinct resource_id, true as is_known from fct_resource_claim_monthly where is_claim) as known
-    using (resource_id)
+    hour.billed_units, false, false, case when not hour.is_idle then hour.tag_run_id end
+from (
+    select hour.*, case when known.is_by_tag is null then hour.was_held_before else not known.is_by_tag
+        or hour.tag_run_id is null or recorded.run_key is not null or names_no_run(folded(hour.tag_run_id)) end as is_idle
+    from fct_resource_hourly as hour
+    left join (select resource_id, bool_and(evidence in ('tag', 'tag_folded')) as is_by_tag
+        from fct_resource_claim_monthly where is_claim group by resource_id) as known using (resource_id)
+    left join (select distinct folded(run_id) as run_key from stg_tracker__stay_monthly) as recorded
+        on recorded.run_key = folded(hour.tag_run_id)
+) as hour
+left join (select resource_id, hour_ms, max(upper_units) as units from used group by all) as taken using (resource_id, hour_ms)
 where coalesce(taken.units, 0) <> hour.billed_units
