@@ -320,7 +320,11 @@ def test_a_model_served_in_two_ways_has_figures_of_all_its_traffic() -> None:
     3 M tokens a day cost 1.80 on Bedrock: 3.60 x 730 / 24 = 109.50 in all, so 1,107.17, 91 % of today, are at stake.
     What the other one's traffic costs on a GPU or on Inferentia nothing shows.
     """
-    small = {"platform": "inferentia", "accelerator_family": "inferentia", "instance_type": "inf2.xlarge"}
+    small: dict[str, Any] = {
+        "platform": "inferentia",
+        "accelerator_family": "inferentia",
+        "instance_type": "inf2.xlarge",
+    }
     managed = {"is_capacity": False, "input_usd": 0.30, "output_usd": 1.20}
     row = decided(compared(served([30, 30, 30]) + served([10, 10, 10], **small), [], managed))
     assert row["recommendation"] == "bedrock" and "of what g6e.xlarge serves" in row["recommendation_reason"]
