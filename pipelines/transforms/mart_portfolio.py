@@ -124,7 +124,7 @@ def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float | None, str | None
     costs = [monthly_cost(case.spend.filter(accelerator_family=f), case.spend, newest) or 0.0 for f in FAMILIES]
     if saving is None or saving >= 1:
         only = [f"{family}_monthly_cost_usd" for family, usd in zip(FAMILIES, costs, strict=True) if usd]
-        options: dict[str, float | None] = {only[0]: case.monthly_cost} if len(only) == 1 else {}
+        options = {only[0]: case.monthly_cost} if len(only) == 1 else {}
         return case.monthly_cost, "at most all of it", options
     whole = costs[0] + costs[1] / (1 - saving)
     names = (f"{family}_monthly_cost_usd" for family in FAMILIES)
