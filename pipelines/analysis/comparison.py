@@ -429,7 +429,7 @@ def _left_out(taken: Taken, context: Context) -> Iterator[str]:
         since = min(min(starts).date(), registration.registered_on) if registration else run["started_at"].date()
         if since <= run["started_at"].date() and (registration is None or run["started_at"] <= max(starts)):
             yield f"run {run['run_id']} of the workload {run['why']} and is not compared"
-    listed = frozenset[str]().union(*registration.listed.values()) if registration else frozenset[str]()
+    listed = {run_id for run_ids in (registration.listed.values() if registration else ()) for run_id in run_ids}
     for run_id in sorted(listed - {run["run_id"] for run in context.left_out}):
         yield f"run {run_id} that the registration lists is not recorded"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.analysis.comparison import BASES
+from pipelines.analysis import comparison
 from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run
 from pipelines.transforms import Frames, Row, Rows
@@ -20,12 +20,12 @@ PAIR_KEY = (
     "billing_currency",
 )  # fmt: skip
 # What makes runs alike, whatever workload they declare (design 5).
-FIELDS = ("model", "dataset", "seq_len", "global_batch_samples", "precision", "target")
+FIELDS = (*comparison.FIELDS, "target")
 # What a run takes over from its description, what is judged by it, what it takes over from its cost; and of a stay and
 # an evaluation.
 _DESCRIBED = (
     *("workload_id", "instance_type", "purpose", "started_at", "ended_at", "accelerator_count"),
-    *("model", "dataset", "seq_len", "global_batch_samples", "precision"),
+    *comparison.FIELDS,
 )
 _JUDGED = (
     *("run_id", "status", "compile_run_id", "tokens_seen_count", "tokens_unit", "dataset_tokens", "epoch_unit"),
@@ -160,7 +160,7 @@ def _billed_run(cost: Mapping[str, Any], run: Mapping[str, Any], target: Mapping
             basis: tuple(
                 _sum(of_run.get(f"{basis}_cost_usd"), cost[f"{basis}_compile_part_usd"]) for of_run in (cost, reached)
             )
-            for basis in BASES
+            for basis in comparison.BASES
         }
         | {"hours": tuple(float(part) / count if part and count else None for part in hours)},
     }
