@@ -25,6 +25,7 @@ from pipelines.models.catalog import INPUT_TABLES, Model, load_catalog
 from pipelines.models.checks import is_query
 from pipelines.models.contract import Contract, load_contract
 from pipelines.models.gate import ExpectationsGate
+from pipelines.models.marts import view_published
 from pipelines.models.session import DELIVERIES, delivery_select
 from pipelines.models.validate import validate
 from pipelines.warehouse.lake import Lake
@@ -60,6 +61,7 @@ UNBROKEN = {
         "registration_names_a_run_of_another_workload",
         "verdict_of_a_month_that_is_not_closed",
     },
+    "detail_restated_figure": {"published_run_no_longer_recorded"},
     "detail_budget_monthly": {"budget_of_a_team_that_no_run_and_no_bill_names_so"},
 }
 Warehouse = tuple[Lake, DuckDBEngine, ExpectationsGate]
@@ -73,6 +75,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
     with open_tables(builder, tables) as engine:
         assert isinstance(engine, DuckDBEngine)
         engine.view_sql(DELIVERIES, delivery_select(builder.warehouse.bill.deliveries))
+        view_published(engine, builder.lake, "published_figure_cost", "core/fct_figure_cost")
         yield builder.lake, engine, ExpectationsGate(engine)
 
 
