@@ -45,7 +45,7 @@ def migrate_warehouse(path: Path, console: Console, *, dry_run: bool) -> None:
     """Migrate the configuration at `path` and its warehouse.
 
     Raises UsageError where the file cannot be rewritten safely or a newer version built the warehouse, CheckError where
-    a total changed; the publication from before stays readable with `--as-of` in all cases.
+    a total changed; the publication from before stays readable with `query --as-of` in all cases.
     """
     from pipelines.config.settings import settings_from
     from pipelines.models.warehouse import Warehouse
@@ -82,7 +82,7 @@ def _announce(warehouse: Warehouse, before: Publication | None, console: Console
     console.say(
         f"Publication {before.number} is of version {before.version}. Every table would be built again and published "
         f"as number {before.number + 1}; {len(gone)} public tables have other names then "
-        f"(CHANGELOG.md lists them). Publication {before.number} stays readable with --as-of."
+        f"(CHANGELOG.md lists them). Publication {before.number} stays readable with `query --as-of`."
     )
 
 

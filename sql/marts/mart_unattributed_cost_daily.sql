@@ -114,6 +114,7 @@ select
         when is_same_month
             then 'a run names this resource, but the bill has no hours to share: ask for an hourly export'
         when not is_same_month then 'a run names this resource, but not in this month: the clocks do not overlap'
-        when coalesce(tagged_owner, tagged_team) is not null then 'no run names this resource: ask the tagged owner'
+        when coalesce(tagged_owner, tagged_team) is not null
+            then 'no run names this resource: ask the tagged ' || case when tagged_owner is null then 'team' else 'owner' end
         else 'no run and no tag names this resource' end as missing_evidence, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
 from guessed

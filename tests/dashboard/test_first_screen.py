@@ -1,6 +1,6 @@
 """The first screen of a bill without run events: report, dashboard and terminal show the same figures.
 
-June: one hour of a p5 at 55.04. July: two of them, 7 days of a g6.xlarge at 1.00 an hour that is tagged with a run,
+June: one hour of a p5 at 55.04, whose run tag is prod. July: two of them, 7 days of a g6.xlarge at 1.00 an hour that is tagged with a run,
 10.00 of other use, and an hour of reserved trn1 whose cost is not on the bill. So the bill is 55.04 + 110.08 + 168.00 +
 10.00 = 343.12, and accelerators are 333.12 of it.
 """
@@ -45,7 +45,7 @@ def write_company(root: Path) -> None:
         for hour in range(24)
     ]
     months = {
-        JUNE: [instance_hour(f"{JUNE}-10T10", "i-p5", "p5.48xlarge", "55.04")],
+        JUNE: [instance_hour(f"{JUNE}-10T10", "i-p5", "p5.48xlarge", "55.04", resource_tags='{"user_run_id": "prod"}')],
         JULY: [
             *always,
             *(instance_hour(f"{JULY}-10T{hour}", "i-p5", "p5.48xlarge", "55.04") for hour in (10, 11)),
@@ -79,7 +79,7 @@ def test_the_terminal_shows_the_bill_and_its_accelerators(terminal: str) -> None
     lines = [" ".join(line.split()) for line in terminal.splitlines()]
     assert "The bill $343.12 billed; $343.12 effective, partial" in lines
     assert "Accelerators $333.12 effective, all delivered months; partial, some use has no cost on the bill" in lines
-    assert "Of it with a run tag $168.00 effective; add run events to see cost per epoch" in lines
+    assert "Of it with a run tag $223.04 effective; add run events to see cost per epoch" in lines
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,10 @@ def test_the_terminal_shows_the_bill_and_its_accelerators(terminal: str) -> None
         "it is $343 partial effective. July 2026, with use up to 12 July 2026, costs $288 partial .",
         "What do accelerators cost? $333 partial effective, June and July 2026 GPU $333, Trainium not on the bill",
         "July 2026: $278 partial . Not fully included is trn1.32xlarge: its",
-        "Which runs were they? $168 tagged",
-        "1 value of the run tag looks like a run",
+        # 168.00 of r-1 and 55.04 of prod.
+        "Which runs were they? $223 tagged",
+        "1 value of the run tag looks like a run: what each cost . Also in the $223: 1 value that is probably not a "
+        "run, such as prod ($55). Epochs and checkpoints",
         "trn1.32xlarge not on the bill n/a not on the bill 16.0",
         "p5.48xlarge $110 $55 $165 24.0",
         "000033334444 $278 partial n/a $333 partial",
