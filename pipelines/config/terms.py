@@ -44,7 +44,7 @@ class Period(Months):
 
 
 class Agreement(Term):
-    """A commitment to spend. `counts`: "billed" as invoiced, "effective" spreads upfront fees over their term.
+    """A commitment to spend. `counts`: "billed" as on the bill, "effective" spreads upfront fees over their term.
     `credits`: spend counts "before" or "after" credits. `marketplace`: whether other sellers' charges count.
     `shortfall`: the amount missing at the end is "paid", "carried" into the next period, or "none" of it is owed.
     Tax never counts.

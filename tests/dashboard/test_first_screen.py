@@ -1,8 +1,8 @@
 """The first screen of a bill without run events: report, dashboard and terminal show the same figures.
 
-June: one hour of a p5 at 55.04, whose run tag is prod. July: two of them, 7 days of a g6.xlarge at 1.00 an hour that is tagged with a run,
-10.00 of other use, and an hour of reserved trn1 whose cost is not on the bill. So the bill is 55.04 + 110.08 + 168.00 +
-10.00 = 343.12, and accelerators are 333.12 of it.
+June: one hour of a p5 at 55.04, whose run tag is prod. July: two of them, 7 days of a g6.xlarge at 1.00 an hour that is
+tagged with a run, 10.00 of other use, and an hour of reserved trn1 whose cost is not on the bill. So the bill is 55.04
++ 110.08 + 168.00 + 10.00 = 343.12, and accelerators are 333.12 of it.
 """
 
 from __future__ import annotations

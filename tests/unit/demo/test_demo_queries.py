@@ -23,7 +23,8 @@ from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.render import render_report, report_page
 from pipelines.warehouse.publication import Publication
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "queries.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGE = (DOCS / "queries.md").read_text(encoding="utf-8")
 QUESTIONS = dict(re.findall(r"^### \d+\. (.+?)\n+```sql\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
 
 
@@ -216,3 +217,12 @@ def test_a_comparison_fits_a_terminal(
     lines = re.sub(r"\x1b\[[0-9;]*m", "", result.output).splitlines()
     assert any(line.startswith("Verdict:" if option else "Recommendation (effective basis):") for line in lines)
     assert [line for line in lines if len(line) > width] == []
+
+
+def test_explain_prints_the_example_of_its_page(config: Path) -> None:
+    """docs/reports.md shows parts of it; a terminal breaks the lines elsewhere."""
+    page = (DOCS / "reports.md").read_text(encoding="utf-8")
+    command, example = re.search(r"\$ trainledger (explain run .+)\n((?: {4}.*\n)+)", page).groups()
+    result = CliRunner().invoke(app, [*command.split(), "--config", str(config)], catch_exceptions=False)
+    output = " ".join(result.output.split())
+    assert [part for part in example.split("…") if " ".join(part.split()) not in output] == []
