@@ -46,10 +46,6 @@ SET_ASIDE: dict[str, tuple[list[dict[str, Any]], str]] = {
         r"is `resource_joined` without `resource`; add it",
     ),
     "attempt 0": ([event("heartbeat", "00:00:00", attempt=0)], r"has `attempt` 0; number attempts from 1"),
-    "fine": (
-        [event("run_ended", "00:00:00", status="fine")],
-        r'has `status` "fine"; write one of completed, failed',
-    ),
     "half an epoch": (
         [event("epoch_completed", "00:00:00", epoch=2.97)],
         r"has `epoch` 2.97; write a whole number",
@@ -88,6 +84,8 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Builder:
     late = on_machine("late", "i-late", accelerators_used=4)
     more += [*late[:3], *({**one, "at": f"{DAY}09:00:00Z"} for one in late[3:])]
     more += on_machine("ghost", "i-ghost") + on_machine("stray", "i-stray", instance_type="g6e.12xlarge")
+    begun = [one for one in on_machine("odd end", "i-odd") if one["event"] in ("run_started", "resource_joined")]
+    more += [*begun, event("run_ended", "02:00:00", run_id="odd end", status="fail")]
     more += on_machine("new", "i-new", instance_type="p99.48xlarge")
     write_events(runs, more, "more.jsonl")
 
@@ -102,7 +100,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Builder:
     torn.write_bytes(torn.read_bytes() + b'{"event":"heartbeat","run_')
 
     bill = [*HOURS, *billed("i-twice"), *billed("i-both"), *billed("i-late", 6), *billed("i-new")]
-    bill += billed("i-tagged", resource_tags='{"user_run_id": "fine"}')
+    bill += [*billed("i-odd"), *billed("i-tagged", resource_tags='{"user_run_id": "attempt 0"}')]
     config = write_config(root, billing=write_export(root, {MONTH: bill}), runs="runs")
     config.write_text(config.read_text() + '\n[[runs]]\nname = "again"\nlocation = "again"\n')
     return publish_tables(config, ["mart_run_cost", "detail_claim_gap_monthly", "detail_provisional_run"])
@@ -156,7 +154,19 @@ def test_a_line_of_no_run_is_refused(ledger: Ledger, line: str | bytes | dict[st
 
 def test_a_run_that_is_set_aside_is_named_with_its_dollars(odd: Builder) -> None:
     """Two hours at 55.04 carry its tag: 110.08, next to the runs that are right."""
-    assert "110.08 USD is tagged with a run that is not read. Run 'fine' is set aside" in warnings(odd)
+    assert "110.08 USD is tagged with a run that is not read. Run 'attempt 0' is set aside" in warnings(odd)
+
+
+def test_an_end_of_an_unknown_word_is_an_unknown_end(odd: Builder) -> None:
+    """However it ended, it ended at two: its node of 2 h at 55.04 is its own until then, and no word makes a success."""
+    sentence = (
+        r"Run 'odd end' counts as a run of unknown end: .*more\.jsonl line \d+ has `status` \"fail\"; write one of "
+        r"completed, failed, killed, abandoned, unknown\."
+    )
+    assert re.search(sentence, warnings(odd))
+    assert costs(odd, "odd end") == [("odd end", COST_OF_THE_RUN)]
+    ends = "status = 'unknown' and not is_end_inferred"
+    assert ask_published(odd, f"select {ends} from mart_run_cost where run_id = 'odd end'").rows() == [(True,)]
 
 
 def test_a_file_that_is_no_gzip_file(ledger: Ledger) -> None:

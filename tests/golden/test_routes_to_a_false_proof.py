@@ -241,6 +241,10 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         added(FAILED | {"run_id": "killed", "is_killed": True}),
         "run killed has no recorded end",
     ),
+    "a failed run whose end has a word of its own": (
+        added(FAILED | {"run_id": "failed", "status": "unrecognized"}),
+        "run failed has an unknown end: it counts as failed",
+    ),
     "a negotiated rate on one side": (
         lambda runs: [
             run

@@ -108,7 +108,6 @@ def test_a_key_that_a_line_has_twice(tmp_path: Path, line: bytes, key: str) -> N
             "is `resource_joined` without `resource`; add it, or `instance_type` and `account_id` and `region`",
         ),
         ("resource_joined", {"resource": "i", "evidence": "guess"}, 'has `evidence` "guess"; write one of imds'),
-        ("run_ended", {"status": "done"}, 'has `status` "done"; write one of completed, failed, killed,'),
         (
             "run_started",
             {"target_metric": "loss"},

@@ -55,6 +55,7 @@ class EventLog:
         # Where the first of each lies, by kind and field.
         self._first: dict[tuple[str, str], str] = {}
         self._cut: list[str] = []
+        self._odd_ends: dict[str, str] = {}
         self.aside: dict[str, str] = {}
 
     def read(self, objects: Sequence[Object]) -> None:
@@ -110,7 +111,12 @@ class EventLog:
         aside = (
             f"Run {shown(run)}{ASIDE}, so what its machines cost is no run's: {why}" for run, why in self.aside.items()
         )
-        return [*unknown, *strange, *self._cut, *aside]
+        odd_ends = (
+            f"Run {shown(run)} counts as a run of unknown end: {why}"
+            for run, why in self._odd_ends.items()
+            if run not in self.aside
+        )
+        return [*unknown, *strange, *self._cut, *odd_ends, *aside]
 
     def _number_runs(self) -> None:
         """Make run ids numbers in their order: millions of events are sorted, grouped and joined by them."""
@@ -168,6 +174,8 @@ class EventLog:
                 f"{where} ends in the middle of line {number}; that event is skipped. Write it again if it is lost."
             )
             return None
+        if event.odd_end:
+            self._odd_ends.setdefault(event.run_id, f"{where} line {number} {event.odd_end}")
         for field in event.strange:
             self._strange[event.kind, field] += 1
             self._first.setdefault((event.kind, field), f"{where} line {number}")
