@@ -61,7 +61,10 @@ def test_first_screen_answers_the_three_questions(page: str) -> None:
     # 212.40 + 131.36 + 300 + 57.50 = 701.26
     assert "A further $701 bought accelerators or commitments" in page
     assert "Indicative: not enough evidence" in page
-    assert "Reaching the target cost $719.72 on trn1.32xlarge (2 runs) and $994.99 on p5.48xlarge (2 runs)." in page
+    assert (
+        "Reaching the target cost $719.72 on trn1.32xlarge (2 runs) and $994.99 on p5.48xlarge (3 runs, 1 failed)."
+        in page
+    )
     assert "Trainium cost 27.7% less; at list price 30.0% less, as billed 5.0% more." in page
     assert "The answer changes with the cost basis." in page
     # 57.50, half up.

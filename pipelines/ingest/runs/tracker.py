@@ -146,7 +146,8 @@ def merged(sources: Sequence[SourceRecords]) -> RunRecords:
     for table in _MERGED:
         own = [source.records.tables[table].filter(~pl.col("run_id").is_in(list(several))) for source in sources]
         tables[table] = pl.concat([*own, pl.DataFrame(extra[table], schema=SCHEMAS[table], strict=False)])
-    tables[UNREAD] = pl.concat([source.records.tables[UNREAD] for source in sources])
+    unread = [source.records.tables[UNREAD] for source in sources]
+    tables[UNREAD] = pl.concat([pl.DataFrame(schema=SCHEMAS[UNREAD]), *unread])
     return RunRecords(tables, warnings)
 
 
