@@ -235,6 +235,9 @@ def test_a_resource_the_bill_does_not_have(odd: Builder) -> None:
         ("ghost", "i-ghost", "claimed_not_billed", 16.0, "110.0800000000"),
         ("stray", "i-stray", "claimed_not_billed", 8.0, None),
     ]
+    # Neither was the time of no accelerator: how long they had one is unknown.
+    hours = "select distinct accelerator_hours from mart_run_cost where run_id in ('ghost', 'stray')"
+    assert ask_published(odd, hours).rows() == [(None,)]
 
 
 def test_a_run_on_an_accelerator_that_no_list_has(odd: Builder) -> None:
