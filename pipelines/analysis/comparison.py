@@ -37,9 +37,10 @@ class Context:
     `residual` gives the cost of a run's instance type, month and currency on a basis that no run explains; `price` the
     on-demand list price of its machine on a day, USD an hour; `rate` the ended and the failed runs of a family between
     two days, but for some; `alike` runs that record the same work on the same machine under another workload id;
-    `spend` the effective cost of all accelerators in a run's currency; `left_out` recorded runs that may not be
-    compared, each with `why`, among them every run for pairs of another currency. Final metrics that differ by a ratio
-    of `equal_quality` or less agree.
+    `spend` the effective cost of all accelerators in a run's currency; `left_out` recorded runs that a pair may not
+    count: those that no pair counts with the reason `why`, else every run, with `is_alone` where none completed on its
+    machine. `unread` are runs of which an event cannot be read. Final metrics that differ by a ratio of `equal_quality`
+    or less agree.
     """
 
     residual: Callable[[Run, date, str], float]
@@ -49,6 +50,7 @@ class Context:
     spend: Callable[[Run], float] = lambda run: 0.0
     equal_quality: float = 0.01
     left_out: Sequence[Run] = ()
+    unread: Sequence[Run] = ()
 
 
 @dataclass(frozen=True)
@@ -392,7 +394,14 @@ def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
                 f"{len(hidden)} run{'s' * (len(hidden) != 1)} of the same work on {hidden[0]['instance_type']} declare "
                 f"the workload {hidden[0]['workload_id']} and are not compared"
             )
-    return [*warnings, *_one_sided(sides), *_one_job(sides), *_left_out(taken, context), *taken.notes]
+    return [
+        *warnings,
+        *_one_sided(sides),
+        *_one_job(sides),
+        *_left_out(taken, context),
+        *_unread(taken, context),
+        *taken.notes,
+    ]
 
 
 def _one_sided(sides: tuple[Side, Side]) -> Iterator[str]:
@@ -421,17 +430,57 @@ def _left_out(taken: Taken, context: Context) -> Iterator[str]:
     sides, registration = taken.sides, taken.registration
     assert sides is not None
     first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
+    counted = {run["run_id"] for runs in taken.kept for run in runs} | {*taken.excluded}
     starts = [job.runs[0]["started_at"] for side in sides for job in side.jobs]
-    for run in context.left_out:
-        is_of_pair = run["workload_id"] == first["workload_id"] and run["instance_type"] in {*types, None, "mixed"}
-        if not is_of_pair or run["billing_currency"] == first["billing_currency"] or run["run_id"] in taken.excluded:
-            continue
-        since = min(min(starts).date(), registration.registered_on) if registration else run["started_at"].date()
-        if since <= run["started_at"].date() and (registration is None or run["started_at"] <= max(starts)):
-            yield f"run {run['run_id']} of the workload {run['why']} and is not compared"
     listed = {run_id for run_ids in (registration.listed.values() if registration else ()) for run_id in run_ids}
+    for run in context.left_out:
+        if run["run_id"] in counted:
+            continue
+        is_of_workload, is_listed = run["workload_id"] == first["workload_id"], run["run_id"] in listed
+        is_of_currency = run["billing_currency"] == first["billing_currency"]
+        is_alone = (
+            is_of_currency and run["is_alone"] and (registration is not None or run["instance_type"] == "unknown")
+        )
+        is_of_side = run["instance_type"] in {*types, "unknown", "mixed"} and not is_of_currency
+        since = min(min(starts).date(), registration.registered_on) if registration else run["started_at"].date()
+        is_in_time = since <= run["started_at"].date() and (registration is None or run["started_at"] <= max(starts))
+        if is_listed and (not is_of_workload or not is_of_currency or is_alone):
+            why = run.get("why") or _why_alone(run, first)
+            yield f"run {run['run_id']} that the registration lists {why} and is not compared"
+        elif is_of_workload and is_in_time and (is_of_side or is_alone):
+            yield f"run {run['run_id']} of the workload {run.get('why') or _why_alone(run, first)} and is not compared"
     for run_id in sorted(listed - {run["run_id"] for run in context.left_out}):
         yield f"run {run_id} that the registration lists is not recorded"
+
+
+def _why_alone(run: Run, first: Run) -> str:
+    if run["billing_currency"] != first["billing_currency"]:
+        return f"is billed in {run['billing_currency'] or 'two currencies'}"
+    if run["workload_id"] != first["workload_id"]:
+        return f"is of the workload {run['workload_id']}"
+    return f"ran on {run['instance_type']} machines, where none completed"
+
+
+def _unread(taken: Taken, context: Context) -> Iterator[str]:
+    """Runs that may be of this pair, or of the set its failure rate is from, and how they ended is not certain."""
+    sides, registration = taken.sides, taken.registration
+    assert sides is not None
+    first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
+    newest = max(job.runs[0]["started_at"] for side in sides for job in side.jobs)
+    since = registration.failure_rate_from if registration else None
+    for run in context.unread:
+        started, ended = run["started_at"], run["last_seen_at"]
+        target = run["target_metric"], run["target_direction"], run["target_value"]
+        is_alike = run["declared_workload_id"] == first["workload_id"] or (
+            run["declared_workload_id"] is None
+            and all(run[name] in (None, first[name]) for name in FIELDS)
+            and target in ((None, None, None), first["target"])
+        )
+        is_in_time = registration is None or started is None or started <= newest
+        is_of_pair = is_alike and is_in_time and run["instance_type"] in {None, *types}
+        if is_of_pair or (since and (ended is None or ended.date() >= since)):
+            name = f"run {run['run_id']}" if run["run_id"] else "a run that is not known"
+            yield f"an event of {name} cannot be read, so that the runs of this workload may not be all"
 
 
 def _support(taken: Taken, quality: Quality) -> list[str]:

@@ -23,6 +23,7 @@ from pipelines.explain.query import (
     LEDGER,
     LINES,
     RECONCILIATION,
+    STAYS,
     SUMS,
     Level,
     Question,
@@ -140,6 +141,12 @@ class Explanation:
         """The distinct values of some columns, sorted."""
         by = ", ".join(columns)
         return self._engine.query(f"select distinct {by} from {LINES} order by {by}").rows()
+
+    def stays(self) -> pl.DataFrame:
+        """The machines that a run on no line recorded, in order of time; of other questions no row."""
+        if STAYS not in self.question.stored:
+            return pl.DataFrame()
+        return self._engine.query(f"select * from {STAYS} order by joined_at, resource_id")
 
     def rest(self, limit: int) -> dict[str, Any]:
         """The sums of all lines but the first `limit`."""

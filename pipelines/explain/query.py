@@ -15,6 +15,7 @@ from pipelines.engine import Engine
 from pipelines.engine.duckdb import quoted
 
 LINES, LEDGER = "fct_ledger_line", "fct_ledger"
+STAYS = "stg_tracker__resource"
 LEDGER_DAY = "mart_cost_ledger_daily"
 RECONCILIATION = "mart_invoice_reconciliation_monthly"
 RUN_COST = "mart_run_cost"
@@ -92,6 +93,11 @@ def for_run(engine: Engine, run_id: str, currency: str | None = None) -> Questio
         raise unknown("run", run_id, values(engine, RUN_COST, "run_id"), "the run ids")
     # A recorded run in two currencies has one row, of no currency.
     is_in_several = mart == RUN_COST and rows["is_billed"][0] and rows["billing_currency"][0] is None
+    # What a run on no line recorded shows where to look.
+    is_on_no_line = mart == RUN_COST and not rows["is_billed"][0]
+    stay = (
+        f"select distinct resource_id, instance_type, joined_at, left_at from {STAYS} where run_id = {quoted(run_id)}"
+    )
     if currency:
         rows = rows.filter(pl.col("billing_currency").is_null() | (pl.col("billing_currency") == currency))
     return Question(
@@ -107,6 +113,8 @@ def for_run(engine: Engine, run_id: str, currency: str | None = None) -> Questio
         ),
         sums={} if is_in_several else {basis: basis for basis in BASES},
         note="The run is billed in several currencies, so its own cost is unknown." if is_in_several else "",
+        reads=(STAYS,) if is_on_no_line else (),
+        stored={STAYS: stay} if is_on_no_line else {},
     )
 
 

@@ -160,6 +160,9 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[Part]:
     basis = question.largest.removesuffix("_cost_usd")
     if not count:
         yield _list("No bill lines found.", [])
+        stays = [tuple(map(moment, row)) for row in explanation.stays().rows()]
+        if stays:
+            yield _table("Machines that the run recorded", ("resource", "instance", "from, UTC", "to, UTC"), stays, 0)
         return
     title = "Bill lines" if called == "lines" else "Pieces of bill lines"
     yield _table(f"{title}, the largest first by {basis} cost", head, rows, len(BASES), notes)

@@ -34,7 +34,7 @@ Grain = Literal["source", "month", "whole"]
 
 # Delivered bills are read in place; the tracker tables are written by their source.
 BILLS = tuple(listed.table for listed in LISTS)
-TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evaluation")
+TRACKER = ("run", "attempt", "resource", "phase", "epoch", "checkpoint", "evaluation", "unread_run")
 RAW_TABLES = tuple(f"tracker_{thing}" for thing in TRACKER)
 # Servers and their traffic, registrations of comparisons, and what AWS or files report besides the bill, likewise.
 SERVING_TABLES = ("serving_server", "serving_traffic")

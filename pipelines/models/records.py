@@ -139,7 +139,10 @@ RUN_CODE = "pipelines.ingest.runs.tracker"
 # Sources other than the bill, by the name of the step.
 RECORDS: Mapping[str, Records] = {
     "training runs": Records(
-        {name: f"Training runs as recorded: {name.removeprefix('tracker_')}s of all sources." for name in RAW_TABLES},
+        {
+            name: f"Training runs as recorded: {name.removeprefix('tracker_').replace('_', ' ')}s of all sources."
+            for name in RAW_TABLES
+        },
         RUN_CODE,
         lambda settings: settings.runs,
         lambda _, source: runs_fingerprint(source),

@@ -76,17 +76,41 @@ def rates(use: pl.DataFrame, commitments: pl.DataFrame, declared: pl.DataFrame, 
     return pl.concat(listed).filter(pl.col("paid_ratio").is_between(0, 1, closed="none")).sort(columns)
 
 
-def in_force(commitments: pl.DataFrame) -> pl.DataFrame:
-    """Commitments with a cost on their payer's newest day that do not end with it: their cost an hour and their end."""
-    newest = commitments.group_by(PAYER).agg(usage_date=pl.col("usage_date").max())
-    day_ended_at = pl.col("usage_date").cast(pl.Datetime("us")) + timedelta(days=1)
+def in_force(commitments: pl.DataFrame, newest: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Commitments with a cost on their payer's newest day that do not end with it: their cost an hour and their end.
+
+    `newest` has the payers' `newest_usage_at`. The cost an hour is that of the newest whole day: a commitment may begin
+    within its first one, and the bill end within its last. It is null where the bill has no whole day of it.
+    """
+    each, day, midnight = [*PAYER, "commitment_kind", "commitment_id"], pl.col("usage_date"), pl.Datetime("us")
+    at_midnight, cost = day.cast(midnight), pl.col("commitment_cost_usd")
+    if newest is None:
+        newest = commitments.select(PAYER).unique().with_columns(newest_usage_at=pl.lit(None, midnight))
+    has_ended = at_midnight + timedelta(hours=23) <= pl.col("newest_usage_at")
+    has_begun = pl.col("started_at") <= at_midnight
+    whole = ((day < pl.col("newest_date")) | has_ended.fill_null(False)) & (
+        (day > day.min().over(each)) | has_begun.fill_null(day == pl.col("oldest_date"))
+    )
+    is_in_force = (cost > 0) & (pl.col("ended_at") > at_midnight + timedelta(days=1)).fill_null(True)
     return (
-        commitments.join(newest, on=[*PAYER, "usage_date"])
-        .filter(pl.col("commitment_cost_usd") > 0, (pl.col("ended_at") > day_ended_at).fill_null(True))
-        .group_by(*PAYER, "commitment_kind", "commitment_id")
-        .agg(pl.col("ended_at").max(), pl.col("commitment_cost_usd").sum().cast(pl.Float64))
-        .with_columns(commitment_per_hour_usd=(pl.col("commitment_cost_usd") / 24 * 100 + 0.5).floor() / 100)
-        .sort(*PAYER, "commitment_kind", "commitment_id")
+        commitments.with_columns(
+            newest_date=day.max().over(PAYER),
+            oldest_date=day.min().over(PAYER),
+            ended_at=pl.col("ended_at").max().over(each),
+        )
+        .join(newest.select(*PAYER, "newest_usage_at"), on=PAYER, how="left")
+        .group_by(*each, "usage_date", "newest_date", "oldest_date", "newest_usage_at")
+        .agg(cost.sum().cast(pl.Float64), pl.col("ended_at", "started_at").max())
+        .with_columns(is_whole=whole, is_in_force=is_in_force & (day == pl.col("newest_date")))
+        .sort(*each, "usage_date")
+        .group_by(each, maintain_order=True)
+        .agg(
+            pl.col("ended_at").max(),
+            pl.col("is_in_force").any(),
+            commitment_per_hour_usd=(cost.filter("is_whole", cost > 0).last() / 24 * 100 + 0.5).floor() / 100,
+        )
+        .filter("is_in_force")
+        .drop("is_in_force")
     )
 
 

@@ -41,7 +41,7 @@ def build(**table: pl.DataFrame) -> Rows:
     known = offer.rates(use, commitments, table["declared_commitment_rate"], table["ref_commitment_rate"])
     demand = offer.on_demand_usage(use).join(table["fct_invoice_monthly"], on=offer.PAYER, how="left")
     newest = pl.max_horizontal("last_hour_at", pl.col("newest_usage_at").dt.truncate("1h"))
-    held, unknown = offer.in_force(commitments), offer.unknown_use(commitments)
+    held, unknown = offer.in_force(commitments, table["fct_invoice_monthly"]), offer.unknown_use(commitments)
     begun = offer.begun_within(commitments, use)
     return recommend(demand.with_columns(last_hour_at=newest), known, held, unknown, begun)
 
@@ -202,12 +202,11 @@ def purchase(row: Row, held: pl.DataFrame, newest: Any, unknown_use: str | None)
     upfront = {"No Upfront": 0.0, "Partial Upfront": 0.5, "All Upfront": 1.0}.get(row["payment_option"])
     ending = held.filter(pl.col("ended_at") <= newest + timedelta(days=365 * (years or 1)))
     known = years is not None and upfront is not None
+    per_hour = ending["commitment_per_hour_usd"].cast(pl.Float64)
     hourly = row["commitment_per_hour_usd"]
     return row | {
         "upfront_cost_usd": hourly * 8760 * years * upfront if known and hourly is not None else None,
         "tranche_per_hour_usd": hourly / TRANCHES if hourly is not None else None,
-        "expiring_per_hour_usd": None
-        if unknown_use
-        else float(ending["commitment_per_hour_usd"].cast(pl.Float64).sum()),
+        "expiring_per_hour_usd": None if unknown_use or per_hour.has_nulls() else float(per_hour.sum()),
         "next_expiry_at": ending["ended_at"].min(),
     }

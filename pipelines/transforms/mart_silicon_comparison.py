@@ -19,7 +19,7 @@ from pipelines.transforms.price_book import price_on, prices_of
 from pipelines.transforms.run_pair import FIELDS, pairs_of, runs_of
 
 INPUTS = (
-    *run_pair.INPUTS, "detail_run_efficiency", "fct_ledger", "stg_proof__registration",
+    *run_pair.INPUTS, "detail_run_efficiency", "fct_ledger", "stg_proof__registration", "stg_tracker__unread_run",
     "mart_price_book", "declared_workload", "policy",
 )  # fmt: skip
 # What is known of a run that may not be compared.
@@ -53,7 +53,7 @@ def build(**table: pl.DataFrame) -> Rows:
     context = _context(
         runs, table["fct_ledger"], table["mart_price_book"], table["policy"]["equal_quality_ratio"].item()
     )
-    context = replace(context, left_out=left_out(table, runs))
+    context = replace(context, left_out=left_out(table, runs), unread=unread(table, runs))
     registered = registrations_by_workload(table["stg_proof__registration"].to_dicts())
     pairs = [
         (key, compare(baseline, candidate, context, registered.get(key["workload_id"])))
@@ -71,23 +71,41 @@ def build(**table: pl.DataFrame) -> Rows:
 def left_out(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]:
     """Recorded runs that no comparison counts though it might, and `why`: their cost may be what makes it fail.
 
-    What ended before the first billed run or after the newest usage is no part of the bill. Every run of `runs` is left
-    out of the pairs of other currencies.
+    What ended before the first billed run or after the newest usage is no part of the bill. A failed run that named no
+    machine may be of either side. Every run of `runs` is left out of the pairs of other machines and currencies.
     """
     described = {row["run_id"]: row for row in table["dim_run"].select(_LEFT_OUT).to_dicts()}
     counted = {run["run_id"] for run in runs}
-    first = min((run["first_billing_month"] for run in runs if run["first_billing_month"]), default=None)
+    completed = {_side(run) for run in runs if run["status"] == "completed"}
+    first = _first_month(runs)
     found: list[Run] = []
     for cost in table["fct_run_cost"].iter_rows(named=True):
         run = described[cost["run_id"]]
         has_ended = run["status"] != "running" and run["purpose"] != "compile_only" and run["run_id"] not in counted
-        is_of_side = run["instance_type"] in (None, "mixed") or cost["accelerator_family"] in ("gpu", "trainium")
-        if has_ended and is_of_side and first and first <= run["started_at"].date():
+        has_no_machine = run["instance_type"] == "unknown" and run["status"] in FAILED
+        is_of_side = run["instance_type"] == "mixed" or cost["accelerator_family"] in ("gpu", "trainium")
+        if has_ended and (is_of_side or has_no_machine) and first and first <= run["started_at"].date():
             on_the_bill = run["ended_at"].date() <= cost["newest_usage_date"]
             is_mixed = run["instance_type"] == "mixed"
             why = "ran on several kinds of machines" if is_mixed else "has no cost on the bill"
-            found += [{**run, "billing_currency": None, "why": why}] if on_the_bill else []
-    return [*found, *({**run, "why": f"is billed in {run['billing_currency'] or 'two currencies'}"} for run in runs)]
+            found += [{**run, "billing_currency": None, "is_alone": False, "why": why}] if on_the_bill else []
+    return [*found, *({**run, "is_alone": run["status"] != "running" and _side(run) not in completed} for run in runs)]
+
+
+def _side(run: Run) -> tuple[Any, ...]:
+    return run["workload_id"], run["billing_currency"], run["accelerator_family"], run["instance_type"]
+
+
+def _first_month(runs: Sequence[Run]) -> date | None:
+    """The first month in which a run is billed."""
+    return min((run["first_billing_month"] for run in runs if run["first_billing_month"]), default=None)
+
+
+def unread(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]:
+    """Runs of which an event cannot be read and that are not known to have ended before the first billed run."""
+    first = _first_month(runs)
+    rows = table["stg_tracker__unread_run"].to_dicts()
+    return [row for row in rows if row["last_seen_at"] is None or (first and row["last_seen_at"].date() >= first)]
 
 
 def delay_cost(row: Row, usd_per_day: Any) -> float | None:

@@ -24,7 +24,7 @@ FIELDS = (*comparison.FIELDS, "target")
 # What a run takes over from its description, what is judged by it, what it takes over from its cost; and of a stay and
 # an evaluation.
 _DESCRIBED = (
-    *("workload_id", "instance_type", "purpose", "started_at", "ended_at", "accelerator_count"),
+    *("workload_id", "instance_type", "purpose", "started_at", "ended_at", "is_end_inferred", "accelerator_count"),
     *comparison.FIELDS,
 )
 _JUDGED = (

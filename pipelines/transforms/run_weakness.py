@@ -21,7 +21,8 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
             else f"no run links what compile run {run_id} made: it counts as failed"
         )
     if run["status"] == "unknown" and run["target_duration_ms"] is None:
-        yield f"run {run_id} has no recorded end: it counts as failed"
+        end = "has no recorded end" if run["is_end_inferred"] else "has an unknown end"
+        yield f"run {run_id} {end}: it counts as failed"
 
     def is_shared(machine: str) -> bool:
         others = [stay for stay in on_machine[machine] if stay["run_id"] != run_id]

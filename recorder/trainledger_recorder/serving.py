@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 import re
@@ -67,23 +68,44 @@ class ServingRecorder:
         home = Path(folder) / re.sub(r"[^A-Za-z0-9._-]", "_", server_id) / "serving"
         self._journal = Journal(home / f"{re.sub('[^0-9]', '', self._since)}-{os.getpid()}.jsonl", upload, 30.0)
         self._lock, self._over = threading.Lock(), threading.Event()
+        self._is_started = self._is_closed = False
+        self._process_id = os.getpid()
         self._running, self._running_seconds, self._changed = 0, 0.0, time.monotonic()
         self._begun = self._changed
         self._reset()
         self._thread = threading.Thread(target=self._count, name="trainledger-serving", daemon=True)
 
     def __enter__(self) -> ServingRecorder:
-        self._journal.start(self._start)
-        self._thread.start()
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def start(self) -> None:
+        """Record from now on; the first request starts too. The server is up since the recorder was made."""
+        with self._lock:
+            if self._is_started:
+                return
+            self._is_started = True
+        self._journal.start(self._start)
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._journal.warn(f"requests are counted at the end only ({error})")
+        atexit.register(self._exit)
+
     def close(self) -> None:
-        """Write what was counted last, and that the server stopped."""
+        """Write what was counted last, and that the server stopped, once."""
+        self.start()
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        atexit.unregister(self._exit)
         self._over.set()
-        self._thread.join(self._patience)
+        if self._thread.is_alive():
+            self._thread.join(self._patience)
         self._write_traffic()
         self._write("server_stopped", at=self._since)
         self._journal.close(self._patience)
@@ -91,6 +113,7 @@ class ServingRecorder:
     @contextmanager
     def request(self) -> Iterator[Request]:
         """A request from its arrival to its last token. One whose handler raises is an error."""
+        self.start()
         request = Request()
         self._step(1)
         try:
@@ -102,6 +125,11 @@ class ServingRecorder:
         finally:
             self._step(-1)
             self._add(request)
+
+    def _exit(self) -> None:
+        # A forked child leaves the server to its parent.
+        if os.getpid() == self._process_id:
+            self.close()
 
     def _add(self, request: Request) -> None:
         ttft, itl = request.latencies()

@@ -14,7 +14,7 @@ select
         then max(nullif(ledger.accelerator_family, 'none')) else 'mixed' end as accelerator_family,
     max(ledger.tag_owner) as owner, max(ledger.team) as team, named.longest_use_day_count,
     named.is_probably_run, named.missing_evidence,
-    sum(ledger.accelerator_hours) as accelerator_hours,
+    known_sum(ledger.accelerator_hours) as accelerator_hours,
     known_sum(ledger.list_cost_usd) as list_cost_usd,
     known_sum(ledger.effective_cost_usd) as effective_cost_usd,
     sum(ledger.billed_cost_usd) as billed_cost_usd

@@ -4,7 +4,7 @@ select
     run.workload_id, run.accelerator_family, run.team, run.owner,
     cast(sum(cost.node_ms) as double) / 1000 as node_seconds,
     ratio(sum(cost.node_ms), max(run.billed_node_ms)) as node_time_ratio,
-    sum(cost.accelerator_hours) as accelerator_hours,
+    known_sum(cost.accelerator_hours) as accelerator_hours,
     known_sum(cost.list_cost_usd) as list_cost_usd,
     known_sum(cost.effective_cost_usd) as effective_cost_usd,
     sum(cost.billed_cost_usd) as billed_cost_usd

@@ -33,7 +33,7 @@ select
     cast(epoch_ms(min(part.started_ms)) as timestamp) as started_at,
     cast(epoch_ms(max(part.ended_ms)) as timestamp) as ended_at,
     cast(max(part.ended_ms) - min(part.started_ms) as double) / 1000 as duration_seconds,
-    sum(part.accelerator_hours) as accelerator_hours,
+    known_sum(part.accelerator_hours) as accelerator_hours,
     case when count(part.list_cost_usd) = count(part.billing_currency) then sum(part.list_cost_usd) end as list_cost_usd,
     sum(part.effective_cost_usd) as effective_cost_usd,
     sum(part.billed_cost_usd) as billed_cost_usd

@@ -14,7 +14,7 @@ resource as (
         max(missing_evidence) as missing_evidence,
         min(usage_date) as first_date,
         max(usage_date) as last_date,
-        sum(accelerator_hours) as accelerator_hours,
+        known_sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
         known_sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd
@@ -30,7 +30,8 @@ select
     tagged_owner, tagged_team, likely_team, missing_evidence, first_date, last_date, accelerator_hours,
     list_cost_usd, effective_cost_usd, billed_cost_usd,
     count(*) over reason as reason_resource_count,
-    sum(accelerator_hours) over reason as reason_accelerator_hours,
+    case when count(accelerator_hours) over reason = count(*) over reason then sum(accelerator_hours) over reason end
+        as reason_accelerator_hours,
     case when count(effective_cost_usd) over reason = count(*) over reason
         then sum(effective_cost_usd) over reason end as reason_effective_cost_usd
 from resource

@@ -12,7 +12,7 @@ with machine as (
         sum(epoch_completed_count) as epoch_completed_count,
         sum(checkpoint_durable_count) as checkpoint_durable_count,
         known_sum(tokens_seen_count) as tokens_seen_count,
-        sum(accelerator_hours) as accelerator_hours,
+        known_sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
         known_sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd,

@@ -10,7 +10,7 @@ select
     named.run_id, named.billing_currency, named.cause, named.is_waste,
     run.workload_id, run.accelerator_family, run.team, run.owner, run.status,
     cast(sum(named.node_ms) as double) / 1000 as node_seconds,
-    sum(named.accelerator_hours) as accelerator_hours,
+    known_sum(named.accelerator_hours) as accelerator_hours,
     known_sum(named.list_cost_usd) as list_cost_usd,
     known_sum(named.effective_cost_usd) as effective_cost_usd,
     sum(named.billed_cost_usd) as billed_cost_usd,

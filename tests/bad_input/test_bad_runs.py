@@ -46,10 +46,6 @@ SET_ASIDE: dict[str, tuple[list[dict[str, Any]], str]] = {
         r"is `resource_joined` without `resource`; add it",
     ),
     "attempt 0": ([event("heartbeat", "00:00:00", attempt=0)], r"has `attempt` 0; number attempts from 1"),
-    "fine": (
-        [event("run_ended", "00:00:00", status="fine")],
-        r'has `status` "fine"; write one of completed, failed',
-    ),
     "half an epoch": (
         [event("epoch_completed", "00:00:00", epoch=2.97)],
         r"has `epoch` 2.97; write a whole number",
@@ -69,6 +65,14 @@ SET_ASIDE: dict[str, tuple[list[dict[str, Any]], str]] = {
         r"has `at` 2026-07-01T01:00:00Z: resource_left of 'i-1' .* comes before its start.*; fix the times",
     ),
 }
+# Lines that name no run, and what is reported of each.
+NO_RUN: list[tuple[str | bytes | dict[str, Any], str]] = [
+    ('{"event": oops}', r"is not JSON \(.*\); fix or remove the line"),
+    ("[" * 100_000, r"is nested more than 100 levels deep"),
+    ("[1]", r"is not a JSON object; write one event a line"),
+    (b"\xff\xfe", r"is not UTF-8 text"),
+    ({"event": "heartbeat", "at": f"{DAY}00:00:00Z"}, r"has no `run_id`; every event needs one"),
+]
 # A run that diverges logs these.
 NO_NUMBERS = ["NaN", "Infinity", "-Infinity", '"NaN"']
 
@@ -88,6 +92,8 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Builder:
     late = on_machine("late", "i-late", accelerators_used=4)
     more += [*late[:3], *({**one, "at": f"{DAY}09:00:00Z"} for one in late[3:])]
     more += on_machine("ghost", "i-ghost") + on_machine("stray", "i-stray", instance_type="g6e.12xlarge")
+    begun = [one for one in on_machine("odd end", "i-odd") if one["event"] in ("run_started", "resource_joined")]
+    more += [*begun, event("run_ended", "02:00:00", run_id="odd end", status="fail")]
     more += on_machine("new", "i-new", instance_type="p99.48xlarge")
     write_events(runs, more, "more.jsonl")
 
@@ -101,8 +107,12 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Builder:
     torn = write_lines(runs / "torn.jsonl", harmless)
     torn.write_bytes(torn.read_bytes() + b'{"event":"heartbeat","run_')
 
+    for number, (line, _) in enumerate(NO_RUN):
+        write_lines(runs / f"no run {number}.jsonl", [line])
+    (runs / "no.jsonl.gz").write_bytes(b"\x1f\x8b\x08\x00 and no more")
+
     bill = [*HOURS, *billed("i-twice"), *billed("i-both"), *billed("i-late", 6), *billed("i-new")]
-    bill += billed("i-tagged", resource_tags='{"user_run_id": "fine"}')
+    bill += [*billed("i-odd"), *billed("i-tagged", resource_tags='{"user_run_id": "attempt 0"}')]
     config = write_config(root, billing=write_export(root, {MONTH: bill}), runs="runs")
     config.write_text(config.read_text() + '\n[[runs]]\nname = "again"\nlocation = "again"\n')
     return publish_tables(config, ["mart_run_cost", "detail_claim_gap_monthly", "detail_provisional_run"])
@@ -139,29 +149,37 @@ def test_the_good_run_next_to_those_set_aside_costs_what_it_did(odd: Builder) ->
     assert costs(odd, "good") == [("good", COST_OF_THE_RUN)]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('{"event": oops}', r"is not JSON \(.*\); fix or remove the line"),
-        ("[" * 100_000, r"is nested more than 100 levels deep"),
-        ("[1]", r"is not a JSON object; write one event a line"),
-        (b"\xff\xfe", r"is not UTF-8 text"),
-        ({"event": "heartbeat", "at": f"{DAY}00:00:00Z"}, r"has no `run_id`; every event needs one"),
-    ],
-)
-def test_a_line_of_no_run_is_refused(ledger: Ledger, line: str | bytes | dict[str, Any], message: str) -> None:
-    ledger.record(event("run_started", "00:00:00"), line)
-    assert re.search(rf"runs/more\.jsonl line 2 {message}", ledger.refused(3))
+@pytest.mark.parametrize("number", range(len(NO_RUN)))
+def test_a_line_of_no_run_is_skipped(odd: Builder, number: int) -> None:
+    message = NO_RUN[number][1]
+    assert re.search(
+        rf"runs/no run {number}\.jsonl line 1 {message}.*\. It is skipped, and comparisons with runs of that file stay "
+        r"indicative\.",
+        warnings(odd),
+    )
+
+
+def test_a_file_that_is_no_gzip_file_is_skipped(odd: Builder) -> None:
+    assert re.search(
+        r"runs/no\.jsonl\.gz is not a complete gzip file .*; write it again\. It is skipped", warnings(odd)
+    )
 
 
 def test_a_run_that_is_set_aside_is_named_with_its_dollars(odd: Builder) -> None:
     """Two hours at 55.04 carry its tag: 110.08, next to the runs that are right."""
-    assert "110.08 USD is tagged with a run that is not read. Run 'fine' is set aside" in warnings(odd)
+    assert "110.08 USD is tagged with a run that is not read. Run 'attempt 0' is set aside" in warnings(odd)
 
 
-def test_a_file_that_is_no_gzip_file(ledger: Ledger) -> None:
-    (ledger.root / "runs/more.jsonl.gz").write_bytes(b"\x1f\x8b\x08\x00 and no more")
-    assert re.search(r"runs/more\.jsonl\.gz is not a complete gzip file .*; write it again", ledger.refused(3))
+def test_an_end_of_an_unknown_word_is_an_unknown_end(odd: Builder) -> None:
+    """However it ended, it ended at two: 2 h of its node at 55.04 are its own, and no word makes a success."""
+    sentence = (
+        r"Run 'odd end' counts as a run of unknown end: .*more\.jsonl line \d+ has `status` \"fail\"; write one of "
+        r"completed, failed, killed, abandoned, unknown\."
+    )
+    assert re.search(sentence, warnings(odd))
+    assert costs(odd, "odd end") == [("odd end", COST_OF_THE_RUN)]
+    ends = "status = 'unknown' and not is_end_inferred"
+    assert ask_published(odd, f"select {ends} from mart_run_cost where run_id = 'odd end'").rows() == [(True,)]
 
 
 def test_a_folder_that_is_gone(ledger: Ledger) -> None:
@@ -217,6 +235,9 @@ def test_a_resource_the_bill_does_not_have(odd: Builder) -> None:
         ("ghost", "i-ghost", "claimed_not_billed", 16.0, "110.0800000000"),
         ("stray", "i-stray", "claimed_not_billed", 8.0, None),
     ]
+    # Neither was the time of no accelerator: how long they had one is unknown.
+    hours = "select distinct accelerator_hours from mart_run_cost where run_id in ('ghost', 'stray')"
+    assert ask_published(odd, hours).rows() == [(None,)]
 
 
 def test_a_run_on_an_accelerator_that_no_list_has(odd: Builder) -> None:

@@ -20,7 +20,7 @@ import pytest
 from support.lab import Lab
 
 P5, TRN1 = "p5.48xlarge", "trn1.32xlarge"
-PRICES = {P5: 55.04, TRN1: 21.50}
+PRICES = {P5: 55.04, TRN1: 21.50, "trn1n.32xlarge": 24.78}
 HOURS = {P5: (0.8, 0.88, 0.968), TRN1: (0.5, 0.55, 0.605)}
 FAMILY = {P5: "gpu", TRN1: "trainium"}
 WORK = {
@@ -58,12 +58,15 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
     """The bill's lines and the records of the runs."""
     lines: list[dict[str, str]] = []
     made: dict[str, list[dict[str, Any]]] = {
-        f"tracker_{name}": [] for name in ("run", "attempt", "resource", "epoch", "evaluation")
+        f"tracker_{name}": [] for name in ("run", "attempt", "resource", "epoch", "evaluation", "unread_run")
     }
     for run in runs:
+        if "unread" in run:
+            made["tracker_unread_run"].append(run["unread"])
+            continue
         start = datetime(2026, 7, run["day"], run.get("hour", 10))
         end = start + timedelta(hours=run["hours"])
-        listed = PRICES[run["kind"]] * run["hours"]
+        listed = PRICES.get(run["kind"], 0) * run["hours"]
         if run.get("is_billed", True):
             lines.append(
                 {
@@ -96,7 +99,7 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
             "left_at": end,
             "joined_at": start + timedelta(hours=run.get("joins_after", 0)),
         }
-        made["tracker_resource"].append(resource)
+        made["tracker_resource"] += [resource] if run["kind"] else []
         if "extra_machine" in run:
             extra = {"resource_id": "i-0extra", "instance_type": run["extra_machine"]}
             made["tracker_resource"].append(resource | extra)
@@ -241,6 +244,14 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         added(FAILED | {"run_id": "killed", "is_killed": True}),
         "run killed has no recorded end",
     ),
+    "a failed run whose end has a word of its own": (
+        added(FAILED | {"run_id": "failed", "status": "unrecognized"}),
+        "run failed has an unknown end: it counts as failed",
+    ),
+    "a failed run that named no machine": (
+        added(FAILED | {"run_id": "failed", "status": "failed", "kind": None, "is_billed": False}),
+        "run failed of the workload has no cost on the bill and is not compared",
+    ),
     "a negotiated rate on one side": (
         lambda runs: [
             run
@@ -330,6 +341,63 @@ def test_a_declared_workload_hides_no_difference(change: dict[str, Any], is_regi
     runs = record("trainium", workload_id="ours", **change)(record("gpu", workload_id="ours")(sound()))
     row = verdict(runs, is_registered, workload_id="ours")
     assert (row["verdict"], "runs of the workload have different" in row["verdict_reason"]) == ("not comparable", True)
+
+
+def unread(run_id: str | None = "lost", **known: Any) -> Callable[[Runs], Runs]:
+    """A run of which an event cannot be read, and what is known of it."""
+    return lambda runs: [*runs, {"unread": {"run_id": run_id, **known}}]
+
+
+@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
+@pytest.mark.parametrize(
+    ("route", "expected"),
+    [
+        (unread(), "an event of run lost cannot be read"),
+        (unread(None), "an event of a run that is not known cannot be read"),
+        (unread(**WORK, instance_type=TRN1, started_at=datetime(2026, 7, 12)), "an event of run lost cannot be read"),
+        (unread(**WORK, last_seen_at=datetime(2026, 6, 30)), None),
+        (unread(**WORK | {"model": "small"}), None),
+        (unread(**WORK | {"target_value": 3.0}), None),
+        (unread(**WORK, instance_type="g6e.12xlarge"), None),
+        (unread(workload_id="another"), None),
+    ],
+)
+def test_no_verdict_stands_where_a_run_may_be_missing(
+    route: Callable[[Runs], Runs], expected: str | None, is_registered: bool
+) -> None:
+    """What the events that can be read show of the run leaves it in the pair, or takes it to another."""
+    row = verdict(route(sound()), is_registered)
+    decided = "proven" if is_registered else "supported"
+    assert row["verdict"] == ("indicative" if expected else decided)
+    assert (expected or "") in row["verdict_reason"]
+
+
+LISTED = ("gpu-1", "gpu-2", "gpu-3", "trainium-1", "trainium-2", "trainium-3", "failed")
+
+
+@pytest.mark.parametrize("is_listed", [True, False], ids=["listed", "after the registration"])
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"kind": "trn1n.32xlarge"}, "ran on trn1n.32xlarge machines, where none completed and is not compared"),
+        (
+            {"record": {"target_value": 1.0}},
+            "is of the workload llama / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss",
+        ),
+    ],
+    ids=["another type", "another target"],
+)
+def test_a_registered_run_of_no_pair_is_missing(changes: dict[str, Any], reason: str, is_listed: bool) -> None:
+    """A fourth Trainium run fails where no other completes: on its own type, or towards a target of its own."""
+    runs = added(FAILED | {"run_id": "failed", "status": "failed", "day": 12} | changes)(sound())
+    listed = [
+        {"run_id": name, "accelerator_family": "gpu" if "gpu" in name else "trainium", "is_listed": True}
+        for name in LISTED
+    ]
+    row = verdict(runs, True, listed=listed if is_listed else [])
+    # Of a target of its own, only the list shows that it is of the comparison.
+    is_missing = is_listed or "kind" in changes
+    assert (row["verdict"], reason in row["verdict_reason"]) == (("indicative" if is_missing else "proven"), is_missing)
 
 
 def test_an_exclusion_of_after_the_first_result_does_not_count() -> None:

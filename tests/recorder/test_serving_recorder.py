@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
 import sys
 import threading
 import time
@@ -102,3 +103,26 @@ def test_texts_of_requests_are_never_recorded(tmp_path: Path) -> None:
         time.sleep(0.01)
     lines = [json.loads(line) for file in tmp_path.rglob("*.jsonl") for line in file.read_text().splitlines()]
     assert [line["event"] for line in lines] == ["server_started", "traffic", "server_stopped"]
+
+
+@pytest.mark.parametrize("ending", ["recorder.close(); recorder.close()", "pass"], ids=["close", "exit"])
+@pytest.mark.parametrize("requests", [1, 0])
+def test_a_server_records_without_a_with_block(tmp_path: Path, ending: str, requests: int) -> None:
+    """The first request starts it; its end, or that of the process, ends it once."""
+    code = f"""
+import sys, time
+sys.path.insert(0, {str(Path(__file__).resolve().parents[2] / "recorder")!r})
+from trainledger_recorder import ServingRecorder
+recorder = ServingRecorder("chat", {str(tmp_path)!r}, model="m", resource="i-1")
+for _ in range({requests}):
+    with recorder.request() as request:
+        request.output_tokens = 3
+time.sleep(0.01)
+{ending}
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    lines = [json.loads(line) for file in tmp_path.rglob("*.jsonl") for line in file.read_text().splitlines()]
+    # Nothing was started that never served and was never closed.
+    is_recorded = requests > 0 or ending != "pass"
+    assert sorted(line["event"] for line in lines) == is_recorded * ["server_started", "server_stopped", "traffic"]
+    assert sum(line.get("output_tokens", 0) for line in lines) == 3 * requests

@@ -152,7 +152,9 @@ def compared(basis: str, gpu: str, trainium: str, saving: str, **other: Any) -> 
         "cost_basis": basis,
         "billing_currency": "USD",
         "baseline_run_count": 2,
+        "baseline_failed_run_count": 1,
         "candidate_run_count": 2,
+        "candidate_failed_run_count": 0,
         "unit_measure": "cost_to_target",
         "baseline_unit_cost_usd": Decimal(gpu),
         "candidate_unit_cost_usd": Decimal(trainium),
@@ -348,7 +350,9 @@ def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
         absent = ", ".join(f"cast(null as varchar) as {name}" for name in absent)
         # Each family of a test's ledger is the one of its run.
         engine.view_sql("fct_ledger", f"select *, accelerator_family as run_id, {absent} from mart_cost_ledger_daily")
-    named = "run_id from mart_run_cost" if "mart_run_cost" in marts else "'' as run_id where false"
+    joined = " union select accelerator_family from mart_cost_ledger_daily"
+    joined = joined if marts.get("mart_run_cost") and "mart_cost_ledger_daily" in marts else ""
+    named = f"run_id from mart_run_cost{joined}" if "mart_run_cost" in marts else "'' as run_id where false"
     engine.view_sql("dim_run", f"select {named}")
     engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
     # No fee of the marts of a test lacks its use.

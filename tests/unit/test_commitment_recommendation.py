@@ -276,6 +276,38 @@ def test_what_ends_within_the_term_is_shown() -> None:
     assert (row["expiring_per_hour_usd"], row["next_expiry_at"]) == (12.0, datetime(2026, 12, 1))
 
 
+@pytest.mark.parametrize(
+    ("newest_hour", "days", "expected"),
+    [
+        # The bill ends at 10:00: the newest day has 10 of its 24 hours, the day before has all.
+        (9, [24 * 12, 10 * 12], 12),
+        (23, [24 * 12, 24 * 12], 12),
+        # It began at 18:00 of the day before: no whole day shows what an hour costs.
+        (9, [6 * 12, 10 * 12], None),
+        (9, [10 * 12], None),
+    ],
+    ids=["part of a day", "whole day", "no whole day", "one day"],
+)
+def test_what_a_commitment_costs_an_hour_is_that_of_its_newest_whole_day(
+    newest_hour: int, days: list[int], expected: int | None
+) -> None:
+    newest = START + timedelta(weeks=8, hours=newest_hour)
+    first = newest.date() - timedelta(days=len(days) - 1)
+    held = {
+        "commitment_id": "plan-1",
+        "started_at": newest - timedelta(days=30)
+        if days[0] == 24 * 12
+        else newest.replace(hour=18) - timedelta(days=1),
+        "ended_at": newest + timedelta(days=90),
+        "unallocated_fee_usd": 0,
+    }
+    rows = [
+        PAYER | PLAN | held | {"usage_date": first + timedelta(days=day), "commitment_cost_usd": cost}
+        for day, cost in enumerate(days)
+    ]
+    assert plan(built(history(8, lambda hour: 100), newest, *rows))["expiring_per_hour_usd"] == expected
+
+
 def test_three_years_all_upfront_are_paid_at_once() -> None:
     """60 an hour for 3 x 8760 hours."""
     row = plan(advise(history(8, lambda hour: 100), rate(0.6, purchase_term="3yr", payment_option="All Upfront")))

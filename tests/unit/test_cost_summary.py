@@ -38,11 +38,22 @@ LEDGER = """
 
 @pytest.fixture(scope="module")
 def summary() -> Iterator[DuckDBEngine]:
+    yield from summed("r-1")
+
+
+@pytest.fixture(scope="module")
+def unbilled() -> Iterator[DuckDBEngine]:
+    """The one recorded run is on no line; r-1 and r-2 are known by a tag alone."""
+    yield from summed("r-9")
+
+
+def summed(run_id: str) -> Iterator[DuckDBEngine]:
+    """The summary where one run is recorded."""
     catalog = load_catalog()
     with DuckDBEngine(threads=1) as engine:
         engine.view_sql("fct_ledger", LEDGER)
         engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
-        engine.view_sql("dim_run", "select 'r-1' as run_id")
+        engine.view_sql("dim_run", f"select '{run_id}' as run_id")
         # No fee of these months lacks its use.
         engine.view_sql(
             "detail_billing_month",
@@ -82,6 +93,12 @@ def test_a_bucket_that_a_month_lacks_cost_nothing_in_it(summary: DuckDBEngine) -
     )
     eighth, tenth = Decimal("0.125"), Decimal("0.1")
     assert found == [("2026-07", 25, eighth, eighth), ("2026-08", 0, 0, tenth)]
+
+
+def test_a_recorded_run_that_is_on_no_line_costs_an_unknown_amount(unbilled: DuckDBEngine) -> None:
+    """What the run cost is not the nothing that its bucket has in EUR and NOK; what only a tag names keeps its cost."""
+    found = rows(unbilled, "billing_currency, effective_cost_usd", "dimension_value = 'run' and is_newest_month")
+    assert sorted(set(found)) == [("EUR", None), ("NOK", None), ("USD", 40)]
 
 
 def test_every_bucket_is_there_in_every_month(summary: DuckDBEngine) -> None:

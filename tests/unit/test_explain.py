@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -236,7 +237,11 @@ def test_what_a_plan_left_unused_is_unknown_at_every_level_while_its_use_is_not_
 
 def test_a_run_without_bill_lines_states_it(shared_hour: Path) -> None:
     assert explained(shared_hour, lambda marts: for_run(marts, "paper"), lambda f: f.total()["line_count"]) == 0
-    assert "No bill lines found." in explain(["run", "paper", "--config", str(shared_hour)])
+    shown = explain(["run", "paper", "--config", str(shared_hour)])
+    assert "No bill lines found." in shown
+    # Where to look for them: the machine that it recorded, and when.
+    machine = shown.partition("Machines that the run recorded")[2]
+    assert re.search(r"i-0b +p5\.48xlarge +2026-07-03 10:00 +2026-07-03 11:00", machine)
 
 
 @pytest.mark.parametrize(

@@ -61,13 +61,35 @@ def test_first_screen_answers_the_three_questions(page: str) -> None:
     # 212.40 + 131.36 + 300 + 57.50 = 701.26
     assert "A further $701 bought accelerators or commitments" in page
     assert "Indicative: not enough evidence" in page
-    assert "Reaching the target cost $719.72 on trn1.32xlarge (2 runs) and $994.99 on p5.48xlarge (2 runs)." in page
+    assert (
+        "Reaching the target cost $719.72 on trn1.32xlarge (2 runs) and $994.99 on p5.48xlarge (3 runs, 1 failed)."
+        in page
+    )
     assert "Trainium cost 27.7% less; at list price 30.0% less, as billed 5.0% more." in page
     assert "The answer changes with the cost basis." in page
     # 57.50, half up.
     assert "$58 of commitments, $300 of capacity unused" in page
     assert "$58 of Savings Plans and reserved instances and $300 of reserved capacity" in page
     assert "Proven:" not in page
+
+
+def test_what_is_not_drawn_and_hours_of_unlisted_types_are_partial(render: Render) -> None:
+    """Of the 80 and 0 that no chart has, one more line is of an unknown cost; and a type of its own has no count."""
+    ledger = example()["mart_cost_ledger_daily"]
+    july = date(2026, 7, 10)
+    unknown = {"effective_cost_usd": None, "is_cost_unknown": True}
+    more = [
+        charge(july, "shared", "0", "none", **unknown),
+        charge(july, "unattributed", "5", "unknown", accelerator_hours=None),
+    ]
+    shown = part(render(example() | {"mart_cost_ledger_daily": [*ledger, *more]}), "ledger")
+    assert "Not drawn: $80 partial shared and other." in shown
+    assert "Accelerator-hours are partial : without those of instance types that no list has" in shown
+    shown = part(render(example()), "ledger")
+    assert "partial" not in shown
+    nothing = [row for row in ledger if row["bucket"] not in ("shared", "other")]
+    shown = part(render(example() | {"mart_cost_ledger_daily": [*nothing, more[0]]}), "ledger")
+    assert "Not drawn: an unknown amount shared and other." in shown
 
 
 def test_unit_costs_are_ratios_of_sums_over_all_billed_runs(page: str) -> None:

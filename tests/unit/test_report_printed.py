@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.report_marts import PUBLISHED, Marts, example, printed, printed_rows, rendered
+from support.report_marts import PUBLISHED, Marts, example, open_marts, printed, printed_rows, rendered
 
 from pipelines.base.console import Console
 from pipelines.base.resources import known_reports
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.present.figures import show_key_figures
 from pipelines.present.pdf import pdf_of_page
 from pipelines.present.terminal import show_page
 
@@ -60,6 +62,16 @@ def test_a_page_without_anything_is_shown_too(
 ) -> None:
     show_page(rendered(tmp_path, marts, PUBLISHED, kind), Console())
     assert capsys.readouterr().out
+
+
+def test_the_last_lines_of_a_build_count_every_run_that_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two GPU runs and two Trainium runs succeeded, and a third GPU run failed."""
+    with DuckDBEngine(threads=1) as marts:
+        open_marts(marts, tmp_path, example())
+        show_key_figures(marts, Console())
+    assert "3 GPU and 2 Trainium runs (1 and 0 failed)" in capsys.readouterr().out
 
 
 def test_a_hostile_name_is_printed_as_text(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ def test_the_design_example_row_by_row(tmp_path: Path) -> None:
     # sha256("s3://...") starts with these digits.
     assert checkpoint == "llama8b-42:1200:058d016edfe9"
     assert known == {
+        "tracker_unread_run": [],
         "tracker_run": [
             {
                 **who,
@@ -319,7 +320,7 @@ def test_a_line_means_the_same_read_in_a_block_and_by_itself(tmp_path: Path, mon
         varied += [base | {"colour": "1"}, base | {"attempt_no": "2"}, base | {"resource_id": '"i-2"'}]
         varied += [{name: value for name, value in base.items() if name != gone} for gone in base]
         lines += [("{%s}", ": ", ", ", line) for line in varied] + [(" {%s}\r", " :", ",", line) for line in varied]
-    # What names no run is an error, and a wrong line sets its run aside, so each has its own.
+    # What names no run is skipped, and a wrong line sets its run aside, so each has its own.
     texts = [
         frame.replace("%s", comma.join(f'"{k}"{colon}{v}' for k, v in (line | {"run_id": f'"r{number}"'}).items()))
         for number, (frame, colon, comma, line) in enumerate(lines)

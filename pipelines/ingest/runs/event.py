@@ -116,6 +116,8 @@ _MOMENT = Form(
     r'"(20[0-9]{2}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?)Z"',
 )
 
+# The status of a run that ended in no word of the list.
+UNRECOGNIZED = "unrecognized"
 # All that describes a machine without an id.
 _MACHINE = ("instance_type", "account_id", "region")
 TARGET = ("target_metric", "target_value", "target_direction")
@@ -209,7 +211,10 @@ def run_of(line: bytes) -> str | None:
 
 
 class Event(NamedTuple):
-    """One event, `at` in ms since 1970 UTC; `attempt` may be missing; `strange` are unknown keys."""
+    """One event, `at` in ms since 1970 UTC; `attempt` may be missing; `strange` are unknown keys.
+
+    `odd_end` is what is wrong with the status of an end, which is then UNRECOGNIZED.
+    """
 
     kind: str
     run_id: str
@@ -217,6 +222,7 @@ class Event(NamedTuple):
     at: int
     values: dict[str, Any]
     strange: list[str]
+    odd_end: str = ""
 
 
 def parse_event(line: bytes) -> Event:
@@ -229,13 +235,20 @@ def parse_event(line: bytes) -> Event:
     attempt = None if attempt is None else _needed({"attempt": attempt}, "attempt", _ATTEMPT)
     values: dict[str, Any] = {}
     strange: list[str] = []
+    odd_end = ""
     if (forms := FIELDS.get(kind)) is None:
         return Event(kind, run_id, attempt, at, values, strange)
     for key, value in body.items():
         name = key if key in forms else _SPELLINGS.get(key, key)
         if name in forms:
             if value is not None:
-                values[name] = _read(key, forms[name], value)
+                try:
+                    values[name] = _read(key, forms[name], value)
+                except Wrong as wrong:
+                    if name != "status":
+                        raise
+                    # However a run ended, it did.
+                    values[name], odd_end = UNRECOGNIZED, str(wrong)
         elif key not in _SKIPPED:
             strange.append(key)
     if kind == "resource_joined" and "resource" not in values:
@@ -253,7 +266,7 @@ def parse_event(line: bytes) -> Event:
         unit = values.get("tokens_unit", "job")
         if unit != "job" and not values.get("tokens_unit_count"):
             raise Wrong(f"counts tokens by {unit} without `tokens_unit_count`; add how many of them the job has.")
-    return Event(kind, run_id, attempt, at, values, strange)
+    return Event(kind, run_id, attempt, at, values, strange, odd_end)
 
 
 def plain_lines(kind: str, keys: Sequence[str]) -> tuple[str, dict[str, Form]] | None:

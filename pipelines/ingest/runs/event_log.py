@@ -16,7 +16,7 @@ import polars as pl
 from pipelines.base.errors import SourceError, shown
 from pipelines.base.parse import parse_json
 from pipelines.ingest.json_lines import blocks_of_file
-from pipelines.ingest.runs.event import FIELDS, Event, Form, Wrong, parse_event, plain_lines, run_of
+from pipelines.ingest.runs.event import FIELDS, TARGET, Event, Form, Wrong, parse_event, plain_lines, run_of
 from pipelines.warehouse.storage import Object, Store
 
 # The first columns of every frame: run, attempt, time (ms since 1970 UTC), and the line for messages.
@@ -25,10 +25,13 @@ _LINES = {"file_no": pl.UInt32, "line_no": pl.Int64, "line": pl.String}
 _SEEN = {
     "run_id": pl.String, "attempt_no": pl.Int64, "first_at": pl.Int64, "last_at": pl.Int64, "tokens_seen": pl.Float64
 }  # fmt: skip
+_OWNERS = {"run_id": pl.String, "file_no": pl.UInt32}
 # An event of the run as a whole belongs to no attempt.
 NO_ATTEMPT = 0
 _OF_THE_RUN = ("run_started", "run_ended")
 _KEEPS_NOTHING = ("heartbeat",)
+# What of the start of a run says with which runs it may be compared.
+_UNREAD_FACTS = ("workload_id", "model", "dataset", "seq_len", "global_batch_samples", "precision", *TARGET)
 # What follows the run in the warning of one.
 ASIDE = " is set aside"
 _AHEAD_BYTES = 64 << 20
@@ -39,6 +42,7 @@ class EventLog:
     """All events of a source: `frame(kind)`, when each attempt was seen, and the warnings of reading.
 
     A run with an event that is wrong is set aside: its events are left out, and a warning names the first wrong one.
+    What cannot be read and names no run is skipped, and may be of any run of its file.
     """
 
     def __init__(self, store: Store):
@@ -46,6 +50,8 @@ class EventLog:
         self._keys: list[str] = []
         self._frames: dict[str, list[pl.DataFrame]] = {}
         self._seen: list[pl.DataFrame] = []
+        # The runs of each file.
+        self._owners: list[pl.DataFrame] = []
         self._runs = pl.Enum([])
         self._forms = PlainForms()
         # Blocks that wait to be read together: the number of their file and of their first line.
@@ -55,15 +61,19 @@ class EventLog:
         # Where the first of each lies, by kind and field.
         self._first: dict[tuple[str, str], str] = {}
         self._cut: list[str] = []
+        # The first fault of each file with something that is of no run, and how many it has.
+        self._faults: dict[int, str] = {}
+        self._fault_counts: Counter[int] = Counter()
+        self._odd_ends: dict[str, str] = {}
         self.aside: dict[str, str] = {}
 
     def read(self, objects: Sequence[Object]) -> None:
-        """Read event files; SourceError names file, line and fix of the first line that is of no run."""
+        """Read event files."""
         waiting_bytes = 0
-        try:
-            for key, content in _contents(self._store, objects):
-                self._keys.append(key)
-                first_line = 1
+        for key, content in _contents(self._store, objects):
+            self._keys.append(key)
+            first_line = 1
+            try:
                 for block in blocks_of_file(key, BytesIO(content), len(content), self._store.uri(key)):
                     self._waiting.append((len(self._keys) - 1, first_line, block))
                     first_line += block.count(b"\n")
@@ -71,10 +81,10 @@ class EventLog:
                     if waiting_bytes >= _BLOCK_BYTES:
                         self._read_waiting()
                         waiting_bytes = 0
-        except SourceError:
-            # What came before it is wrong first.
-            self._read_waiting()
-            raise
+            except SourceError as error:
+                # What came before it is wrong first.
+                self._read_waiting()
+                self._fault(len(self._keys) - 1, str(error))
         self._read_waiting()
         self._number_runs()
 
@@ -110,7 +120,43 @@ class EventLog:
         aside = (
             f"Run {shown(run)}{ASIDE}, so what its machines cost is no run's: {why}" for run, why in self.aside.items()
         )
-        return [*unknown, *strange, *self._cut, *aside]
+        odd_ends = (
+            f"Run {shown(run)} counts as a run of unknown end: {why}"
+            for run, why in self._odd_ends.items()
+            if run not in self.aside
+        )
+        faults = (
+            f"{fault} It is skipped{_more(self._fault_counts[file_no])}, and comparisons with runs of that file stay "
+            "indicative."
+            for file_no, fault in self._faults.items()
+        )
+        return [*unknown, *strange, *self._cut, *odd_ends, *faults, *aside]
+
+    def unread(self) -> pl.DataFrame:
+        """The runs of which an event cannot be read, with what the others record; a null run for a file without one."""
+        owners = pl.concat([pl.DataFrame(schema=_OWNERS), *self._owners])
+        of_fault = owners.filter(pl.col("file_no").is_in([*self._faults]))
+        known = {*of_fault["file_no"]}
+        run_ids = {*of_fault["run_id"], *self.aside}
+        found = pl.DataFrame(
+            {"run_id": [*sorted(run_ids), *(None for file_no in self._faults if file_no not in known)]},
+            schema={"run_id": pl.String},
+        )
+        events = {"run_started": pl.col(*_UNREAD_FACTS).first(ignore_nulls=True)}
+        # One machine of several may be the other kind.
+        kind = pl.col("instance_type")
+        events["resource_joined"] = pl.when(kind.n_unique() == 1).then(kind.first())
+        for name, facts in events.items():
+            empty = pl.DataFrame(schema=_schema(name))
+            frame = pl.concat([empty, *(one.cast({"run_id": pl.String}) for one in self._frames.get(name, ()))])
+            found = found.join(frame.sort("at").group_by("run_id").agg(facts), on="run_id", how="left")
+        seen = pl.concat([pl.DataFrame(schema=_SEEN), *(one.cast({"run_id": pl.String}) for one in self._seen)])
+        times = seen.group_by("run_id").agg(started_at=pl.col("first_at").min(), last_seen_at=pl.col("last_at").max())
+        return found.join(times, on="run_id", how="left")
+
+    def _fault(self, file_no: int, fault: str) -> None:
+        self._faults.setdefault(file_no, fault)
+        self._fault_counts[file_no] += 1
 
     def _number_runs(self) -> None:
         """Make run ids numbers in their order: millions of events are sorted, grouped and joined by them."""
@@ -161,13 +207,16 @@ class EventLog:
             # A crash can only cut the very end: it leaves the start of an object and no line end.
             if is_whole or not line.lstrip().startswith(b"{") or line.rstrip().endswith(b"}"):
                 if (run := run_of(line)) is None:
-                    raise SourceError(f"{where} line {number} {wrong}") from None
+                    self._fault(file_no, f"{where} line {number} {wrong}")
+                    return None
                 self.aside.setdefault(run, f"{where} line {number} {wrong}")
                 return None
             self._cut.append(
                 f"{where} ends in the middle of line {number}; that event is skipped. Write it again if it is lost."
             )
             return None
+        if event.odd_end:
+            self._odd_ends.setdefault(event.run_id, f"{where} line {number} {event.odd_end}")
         for field in event.strange:
             self._strange[event.kind, field] += 1
             self._first.setdefault((event.kind, field), f"{where} line {number}")
@@ -187,6 +236,7 @@ class EventLog:
         if kind in _OF_THE_RUN:
             seen = seen.with_columns(attempt_no=pl.lit(NO_ATTEMPT, pl.Int64))
         self._seen.append(_spans(seen))
+        self._owners.append(found.select(*_OWNERS).unique())
         if kind and kind not in _KEEPS_NOTHING:
             self._frames.setdefault(kind, []).append(found.sort("file_no", "line_no"))
 

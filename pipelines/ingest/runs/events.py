@@ -14,7 +14,7 @@ from pipelines.config.sources import RunSource
 from pipelines.ingest.json_lines import SUFFIXES, by_suffix
 from pipelines.ingest.runs.event import FIELDS, clock
 from pipelines.ingest.runs.event_log import NO_ATTEMPT, EventLog
-from pipelines.ingest.runs.records import SCHEMAS, RunRecords, open_run_store
+from pipelines.ingest.runs.records import SCHEMAS, UNREAD, RunRecords, open_run_store
 
 # Best first (facts training-runs 1.13): of several events the best evidence counts.
 _EVIDENCE = ("imds", "api", "nodemap", "tag", "type_match")
@@ -38,6 +38,7 @@ def read(source: RunSource) -> RunRecords:
         known, warnings = len(log.aside), []
         tables = _tables(log, warnings)
     warnings += log.warnings()
+    tables[UNREAD] = log.unread()
     if not objects:
         warnings.append(
             f"{store.location} is empty: no run is recorded there yet; check `location` if training has run."

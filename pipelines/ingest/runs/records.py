@@ -22,6 +22,7 @@ _SPAN = ("started_at", "ended_at")
 _SPANS = {"run": _SPAN, "attempt": _SPAN, "phase": _SPAN, "resource": ("joined_at", "left_at")}
 # The tag, parameter or label that declares the run id in another tool's record.
 DECLARED = "trainledger.run_id"
+UNREAD = "tracker_unread_run"
 Row = dict[str, Any]
 Tables = Mapping[str, Iterable[Mapping[str, Any]]]
 
@@ -123,6 +124,11 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "tracker_evaluation": schema(
         "source_name run_id attempt_no:count step:count metric value:number split evaluated_at"
+    ),
+    # Runs of which an event cannot be read, with what else is known of them; null is unknown, also the run.
+    UNREAD: schema(
+        "source_name run_id workload_id model dataset seq_len:count global_batch_samples:count precision "
+        "target_metric target_value:number target_direction instance_type started_at last_seen_at"
     ),
 }
 

@@ -25,7 +25,7 @@ from pipelines.base.address import redacted
 from pipelines.base.errors import UsageError, listing
 from pipelines.base.parse import reading
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import DECLARED, SCHEMAS, Row, RunRecords, listed_state
+from pipelines.ingest.runs.records import DECLARED, SCHEMAS, UNREAD, Row, RunRecords, listed_state
 
 # Nearest to the machines first: writers during the run, schedulers, scorers, and readers of files.
 NEARNESS = (
@@ -43,6 +43,8 @@ _MOMENT = {
 }
 _INSTANCE = re.compile("i-|arn:")
 _Rows = list[Row]
+# Tables of records of runs that are merged.
+_MERGED = [table for table in SCHEMAS if table != UNREAD]
 _LISTED = ("checkpoints", "trainer_state", "lightning")
 # The module of each kind, imported when a source of the kind is read.
 READERS = {kind: f"pipelines.ingest.runs.{kind}" for kind in sorted(NEARNESS)}
@@ -130,26 +132,28 @@ def merged(sources: Sequence[SourceRecords]) -> RunRecords:
             recorded_by.setdefault(run_id, []).append(source)
     several = {run_id: found for run_id, found in sorted(recorded_by.items()) if len(found) > 1}
     rows = {source.name: _by_run(source, several) for source in sources}
-    extra: dict[str, _Rows] = {table: [] for table in SCHEMAS}
+    extra: dict[str, _Rows] = {table: [] for table in _MERGED}
     for run_id, found in several.items():
         others = [source for source in found if run_id not in source.records.declared][1:]
         same = [source for source in found if source not in others]
         one = _one(run_id, [rows[source.name][run_id] for source in same], warnings)
-        for table in SCHEMAS:
+        for table in _MERGED:
             extra[table] += one[table]
             for other in others:
                 extra[table] += _apart(rows[other.name][run_id], table, f"{run_id}@{other.name}", one)
         warnings += [_conflict(run_id, same, other) for other in others]
     tables = {}
-    for table, schema in SCHEMAS.items():
+    for table in _MERGED:
         own = [source.records.tables[table].filter(~pl.col("run_id").is_in(list(several))) for source in sources]
-        tables[table] = pl.concat([*own, pl.DataFrame(extra[table], schema=schema, strict=False)])
+        tables[table] = pl.concat([*own, pl.DataFrame(extra[table], schema=SCHEMAS[table], strict=False)])
+    unread = [source.records.tables[UNREAD] for source in sources]
+    tables[UNREAD] = pl.concat([pl.DataFrame(schema=SCHEMAS[UNREAD]), *unread])
     return RunRecords(tables, warnings)
 
 
 def _by_run(source: SourceRecords, wanted: Mapping[str, Any]) -> dict[str, dict[str, _Rows]]:
-    found: dict[str, dict[str, _Rows]] = {run_id: {table: [] for table in SCHEMAS} for run_id in wanted}
-    for table in SCHEMAS:
+    found: dict[str, dict[str, _Rows]] = {run_id: {table: [] for table in _MERGED} for run_id in wanted}
+    for table in _MERGED:
         for row in source.records.tables[table].filter(pl.col("run_id").is_in(list(wanted))).iter_rows(named=True):
             found[row["run_id"]][table].append(row)
     return found
@@ -175,7 +179,7 @@ def _apart(own: Mapping[str, _Rows], table: str, name: str, one: Mapping[str, _R
 
 def _one(run_id: str, found: Sequence[Mapping[str, _Rows]], warnings: list[str]) -> dict[str, _Rows]:
     """The rows of one run from its sources, nearest first."""
-    rows = {table: [own[table] for own in found] for table in SCHEMAS}
+    rows = {table: [own[table] for own in found] for table in _MERGED}
     runs = [row for own in rows["tracker_run"] for row in own]
     last_at = max((row["last_seen_at"] for row in runs if row["last_seen_at"]), default=None)
     run = _coalesced(runs) | {"last_seen_at": last_at}

@@ -94,8 +94,7 @@ select
         then coalesce(ledger.accelerator_family, several.accelerator_family, run.accelerator_family)
         else run.accelerator_family end as accelerator_family,
     coalesce(ledger.run_id, several.run_id) is not null as is_billed,
-    case when coalesce(ledger.run_id, several.run_id) is null then 0
-        else coalesce(ledger.accelerator_hours, several.accelerator_hours) end as accelerator_hours,
+    coalesce(ledger.accelerator_hours, several.accelerator_hours) as accelerator_hours,
     peak.machine_accelerator_hours, peak.peak_flops as bf16_peak_flops,
     ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd,
     case when coalesce(ledger.run_id, several.run_id) is null then 0 else ledger.estimated_cost_usd end as estimated_cost_usd,

@@ -4,7 +4,7 @@ with attempt as (
     select
         attempt.*, job_tokens(attempt.tokens_seen, run.tokens_unit, run.tokens_unit_count) as job_tokens_seen,
         -- The end of a run ends its last attempt; an abandoned run ended before its status was recorded.
-        case when run.status in ('completed', 'failed', 'killed') then run.ended_at end as run_ended_at,
+        case when run.status not in ('abandoned', 'unknown', 'running') then run.ended_at end as run_ended_at,
         run.ended_at is null and coalesce(run.status, 'unknown') in ('running', 'unknown') as is_open_run,
         lead(attempt.started_at) over (partition by attempt.run_id order by attempt.attempt_no, attempt.started_at)
             as next_started_at

@@ -19,7 +19,7 @@ select
     coalesce(run.purpose, 'unknown') as purpose,
     run.team, run.owner, run.parent_run_id, run.base_checkpoint_id, run.compile_run_id,
     run.workload_id as declared_workload_id,
-    case when attempt.is_running then 'running'
+    case when attempt.is_running then 'running' when run.status = 'unrecognized' then 'unknown'
         else coalesce(run.status, case when attempt.last_end_reason = 'completed' then 'completed' else 'unknown' end) end as status,
     run.status is null as is_status_inferred,
     coalesce(run.started_at, attempt.first_started_at, run.last_seen_at) as started_at,
