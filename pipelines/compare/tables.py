@@ -219,7 +219,8 @@ def _named(marts: Engine, rows: pl.DataFrame, name: str) -> str:
     gpu, trainium = (completed.filter(accelerator_family=family).height for family in ("gpu", "trainium"))
     raise UsageError(
         f"{workload} is not compared: it has {counted(gpu, 'completed run')} on GPU and {trainium} on Trainium, "
-        "and needs one on each, on one instance type and in one currency; detail_comparison_near_miss lists runs that almost match."
+        "and needs one on each, on one instance type and in one currency; detail_comparison_near_miss lists runs that "
+        "almost match."
     )
 
 
