@@ -141,7 +141,8 @@ def unit_cost(side: Sample) -> tuple[float, float | None, float | None, str | No
         raise ValueError("a side without cost or without a success has no cost per success")
     value, clusters = float(side.unit_cost), len(set(side.clusters))
     if clusters < FEWEST_CLUSTERS:
-        return value, None, None, f"{clusters} independent runs; an interval needs {FEWEST_CLUSTERS}"
+        runs = f"{clusters} independent run{'s' * (clusters != 1)}"
+        return value, None, None, f"{runs}; an interval needs {FEWEST_CLUSTERS}"
     variance, freedom = (float(part) for part in _variance(side.residuals, side.clusters))
     if variance <= _NO_VARIANCE:
         return value, None, None, "all runs cost the same, so nothing shows how costs vary"

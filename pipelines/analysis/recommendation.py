@@ -198,7 +198,8 @@ def _paid_back(explanation: str, npv: float | None, inputs: Inputs) -> Finding:
     if port is None or needed is None or runs is None:
         missing = ("port_cost_usd",)
         return _finding("trainium", True, f"{explanation}; no cost of a port is declared", missing)
-    words = f"{explanation}; {needed:,.0f} runs pay the port back and {float(runs):,.1f} fit the horizon"
+    paid = "1 run pays" if needed == 1 else f"{needed:,.0f} runs pay"
+    words = f"{explanation}; {paid} the port back and {float(runs):,.1f} fit the horizon"
     if float(runs) < float(needed):
         return _finding("gpu", True, f"{words}: too few")
     if npv is not None and npv < 0:

@@ -43,7 +43,7 @@ def judge_quality(
     """The final metric of each run by its id, held against the margin; a run without one leaves it missing."""
     missing = sorted(run for side in (baseline, candidate) for run, value in side.items() if value is None)
     if missing:
-        more = f" and {len(missing) - 1} more runs" if len(missing) > 1 else ""
+        more = f" and {len(missing) - 1} more run{'s' * (len(missing) > 2)}" if len(missing) > 1 else ""
         reason = f"the final {margin.metric} of run {missing[0]}{more} is not recorded"
         return Quality("missing", reason, metric=margin.metric)
     x, y = ([value for value in side.values() if value is not None] for side in (baseline, candidate))

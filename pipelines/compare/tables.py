@@ -132,7 +132,7 @@ def _recommendation(portfolio: Row | None, pair: Sequence[Row]) -> Iterator[str]
     cost = amount(portfolio, "pilot_run_cost_usd", cents)
     types = [portfolio[f"pilot_{side}_instance_type"] for side in SIDES]
     yield (
-        f"Pilot:    {portfolio['pilot_baseline_run_count']} runs on {types[0] or 'a GPU'} and "
+        f"Pilot:    {counted(portfolio['pilot_baseline_run_count'], 'run')} on {types[0] or 'a GPU'} and "
         f"{portfolio['pilot_candidate_run_count']} on {types[1] or 'Trainium'} for {cost} "
         f"({portfolio['run_count_basis']}); measure {portfolio['to_measure']}."
     )
@@ -218,8 +218,9 @@ def _named(marts: Engine, rows: pl.DataFrame, name: str) -> str:
     completed = runs.filter(workload_id=workload, status="completed")
     gpu, trainium = (completed.filter(accelerator_family=family).height for family in ("gpu", "trainium"))
     raise UsageError(
-        f"{workload} is not compared: it has {gpu} completed runs on GPU and {trainium} on Trainium, and needs one "
-        "on each, on one instance type and in one currency; detail_comparison_near_miss lists runs that almost match."
+        f"{workload} is not compared: it has {counted(gpu, 'completed run')} on GPU and {trainium} on Trainium, "
+        "and needs one on each, on one instance type and in one currency; detail_comparison_near_miss lists runs that "
+        "almost match."
     )
 
 

@@ -13,7 +13,7 @@ from pipelines.base.address import is_s3
 from pipelines.base.errors import CheckError, TrainledgerError, is_full
 from pipelines.base.sql import identifier, quoted
 from pipelines.config.policy import Policy
-from pipelines.models.catalog import MOVED, PUBLISHED_KEYS, SCHEMAS
+from pipelines.models.catalog import ADDED, MOVED, PUBLISHED_KEYS, SCHEMAS
 from pipelines.models.contract import Access, contract_paths, load_contract
 
 if TYPE_CHECKING:
@@ -35,13 +35,18 @@ def open_marts(warehouse: Warehouse, published: Publication, teams: Teams = None
     """An engine with the published marts and their drill-downs, as `mart_x` and as `mart.mart_x`, and nothing else.
 
     With `teams` it has only what a reader of these teams sees (`access` of the contracts), and no SELECT reaches more.
+    A column of ADDED that the publication did not have yet is null.
     """
-    from pipelines.engine.duckdb import DuckDBEngine
+    from pipelines.engine.duckdb import DuckDBEngine, file_list
 
     engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
     public = readable(published.tables, teams)
     for name, files in mart_files(warehouse, {key: published.tables[key] for key in public.values()}).items():
-        engine.view(name if teams is None else f"{_WHOLE}.{name.rpartition('.')[2]}", files)
+        view = name if teams is None else f"{_WHOLE}.{name.rpartition('.')[2]}"
+        engine.view(view, files)
+        if lacking := _lacking(engine, view, public[name]):
+            relation = f"read_parquet({file_list(files)}, hive_partitioning = false)"
+            engine.view_sql(view, f"select *, {lacking} from {relation}")
     if teams is not None:
         spelled = Policy.recorded(published.inputs["policy"]).team_name
         for name, key in public.items():
@@ -49,6 +54,14 @@ def open_marts(warehouse: Warehouse, published: Publication, teams: Teams = None
         engine.forget(_WHOLE)
     engine.close_off()
     return engine
+
+
+def _lacking(engine: Engine, view: str, key: str) -> str:
+    """The columns of ADDED that a view of a published table lacks, as nulls; empty where it has all."""
+    had = engine.types(view) if key in ADDED else {}
+    columns = [column for column in load_contract(key).columns if column.name in ADDED[key]] if had else []
+    nulls = (f"cast(null as {one.type}) as {identifier(one.name)}" for one in columns if one.name not in had)
+    return ", ".join(nulls)
 
 
 def readable(tables: Iterable[str], teams: Teams = None) -> dict[str, str]:

@@ -200,11 +200,14 @@ def trend_chart(width: int, lines: Sequence[tuple[str, Sequence[Row], str]], cur
 
 
 @_named
-def token_cost_chart(width: int, days: Sequence[Row], currency: str) -> Chart:
-    """Cost per million tokens by day, a line for each model and what serves it; colors repeat after five."""
+def token_cost_chart(width: int, days: Sequence[Row], names: Mapping[str, str], currency: str) -> Chart:
+    """Cost per million tokens by day, a line for each model and what serves it; colors repeat after five.
+
+    `names` are those of platforms.
+    """
     points = [
         {
-            "line": f"{row['model']}, {row['instance_type'] or row['platform']}",
+            "line": f"{row['model']}, {row['instance_type'] or names.get(row['platform'], row['platform'])}",
             "day": _hour(row["usage_date"]),
             "usd": _plain(row["cost_per_million_total_usd"]),
         }

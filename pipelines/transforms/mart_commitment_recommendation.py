@@ -120,6 +120,7 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
     rated, least = rated.filter(~pl.col("is_unknown")), rated.filter("is_least")
     demand, paid = _matrix(rated, oldest, newest)
     weeks = len(demand) // baseline.WEEK_HOURS
+    history = f"{weeks} whole week{'s' * (weeks != 1)} of history"
     row |= {
         "eligible_list_cost_usd": float(rated["list_cost_usd"].sum()),
         "unrated_list_cost_usd": float(unrated["list_cost_usd"].sum()),
@@ -135,7 +136,7 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
     if rated.is_empty() and least.is_empty():
         return row | {"advice_reason": "no rate is known for any of the usage"}
     if weeks < baseline.FEWEST_WEEKS:
-        return row | {"advice_reason": f"{weeks} whole weeks of history; advice needs {baseline.FEWEST_WEEKS}"}
+        return row | {"advice_reason": f"{history}; advice needs {baseline.FEWEST_WEEKS}"}
     proven, best = baseline.proven_commitment(demand, paid), baseline.best_commitment(demand, paid)
     tested = baseline.back_test(demand, paid)
     if tested is not None:
@@ -148,7 +149,7 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
         }
     elif proven:
         needed = baseline.FEWEST_TESTED_WEEKS
-        return row | {"advice_reason": f"{weeks} whole weeks of history; a back-test needs {needed}"}
+        return row | {"advice_reason": f"{history}; a back-test needs {needed}"}
     is_proven = tested is None or tested[1].savings > 0
     commitment = proven if is_proven else 0.0
     if not commitment and not least.is_empty():

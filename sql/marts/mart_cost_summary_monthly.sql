@@ -60,8 +60,7 @@ summed as (
         (accelerator_account), (accelerator_team), (accelerator_run))
 ),
 
--- A value that a month lacks cost nothing in it; but where no recorded run is on the bill, what runs used or left idle
--- is unknown.
+-- A value that a month lacks cost nothing in it; but while no recorded run is on the bill, what runs used is unknown.
 wanted as (
     select month.billing_month, month.billing_currency, known.dimension, known.dimension_value,
         run_count > 0 or dimension not like 'bucket%' or dimension_value not in ('run', 'idle') as is_known
@@ -73,9 +72,7 @@ wanted as (
         union
         select summed.billing_currency, 'bucket_group', ref_bucket.bucket_group from summed cross join ref_bucket
     ) as known on known.billing_currency = month.billing_currency
-    cross join (
-        select count(*) as run_count from dim_run where run_id in (select run_id from cost where bucket = 'run')
-    ) as recorded
+    cross join (select count(*) as run_count from dim_run where run_id in (select run_id from cost)) as recorded
 ),
 
 monthly as (

@@ -8,6 +8,8 @@ from pathlib import Path
 import polars as pl
 from edge_bill import BUCKET, FIRST_HOUR, MACHINES
 
+from pipelines.ingest.runs.records import SCHEMAS
+
 
 def write_runs(root: Path) -> dict[str, Path]:
     """The tracker's tables of a few runs, whole ones and ones that broke off, one Parquet file each."""
@@ -56,6 +58,7 @@ UNITS = {
     "run-b": ("token_block", 1.1e8, "device", 16, 46.7e9, 12.9e9, 32, 32, 128),
     "run-e": ("dataset_pass", None, "job", None, None, None, None, None, None),
 }
+UNREAD = {"run_id": pl.String, "model": pl.String, "target_value": pl.Float64, "started_at": pl.Datetime("ms")}
 PHASES = ("provision", "compile", "train")
 
 
@@ -148,4 +151,8 @@ def _tracker() -> dict[str, pl.DataFrame]:
         run_id=text, attempt_no=whole, step=whole, metric=text, value=real, split=text, evaluated_at=moment,
     )  # fmt: skip
     frames = {"run": run, "attempt": attempt, "resource": resource, "phase": phase}
-    return {**frames, "epoch": epoch, "checkpoint": checkpoint, "evaluation": evaluation}
+    # What else is known of a run of which an event cannot be read.
+    unread = frame([("run-z", "llama-8b", 2.05, at(7.0)), (None, None, None, None)], **UNREAD).match_to_schema(
+        SCHEMAS["tracker_unread_run"], missing_columns="insert"
+    )
+    return {**frames, "epoch": epoch, "checkpoint": checkpoint, "evaluation": evaluation, "unread_run": unread}

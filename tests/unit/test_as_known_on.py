@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import polars as pl
 import pytest
 from support.commands import run_command
 from support.ledgers import publish_tables
@@ -16,6 +18,8 @@ from support.small_company import AUGUST, Company
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import Settings, load_settings
+from pipelines.models.marts import open_marts
+from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.query.marts import run_query
 from pipelines.report.command import write_report
 
@@ -105,6 +109,23 @@ def test_a_date_before_the_first_publication_is_refused_with_the_first(settings:
 def test_what_is_no_date_is_refused_with_one(settings: Settings, as_of: str) -> None:
     with pytest.raises(UsageError, match=r"^--as-of .* is neither a day nor a time with its zone; write 2026-08-31"):
         run_query(settings, COST, "csv", Console(), as_of)
+
+
+def test_a_column_that_an_older_version_did_not_have_is_unknown(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As is_cost_partial of budgets, which nothing is known of; what it had is as ever."""
+    monkeypatch.setattr("pipelines.models.marts.ADDED", {"marts/mart_epoch_cost": ("billed_cost_usd",)})
+    record = Path(settings.warehouse.location) / "publications" / "000001.json"
+    document = json.loads(record.read_text())
+    folder = Path(settings.warehouse.location) / "tables" / "marts" / "mart_epoch_cost"
+    whole = pl.read_parquet(folder / document["tables"]["marts/mart_epoch_cost"]["files"][0])
+    whole.drop("billed_cost_usd").write_parquet(folder / "older.parquet")
+    tables = {**document["tables"], "marts/mart_epoch_cost": {"version": 0, "files": ["older.parquet"]}}
+    older = replace(published_of(Warehouse(settings), "2026-09-04"), tables=tables)
+    figures = "count(*) > 0, count(billed_cost_usd), count(effective_cost_usd) > 0"
+    with open_marts(Warehouse(settings), older) as marts:
+        assert marts.query(f"select {figures} from mart_epoch_cost").rows() == [(True, 0, True)]
 
 
 def test_marts_that_an_older_version_made_otherwise_are_refused_with_both_versions(

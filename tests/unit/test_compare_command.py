@@ -115,7 +115,7 @@ def test_rows_come_as_json_and_csv(built: tuple[Builder, Path]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        pytest.param(["alone / corp-v3 / seq 8192"], "it has 1 completed runs on GPU and 0 on", id="one-sided"),
+        pytest.param(["alone / corp-v3 / seq 8192"], "it has 1 completed run on GPU and 0 on", id="one-sided"),
         pytest.param(["unknown"], "Workload 'unknown' not found", id="unknown"),
         pytest.param(["corp-v3"], "part of several workloads: once / corp-v3", id="ambiguous"),
         pytest.param(

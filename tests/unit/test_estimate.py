@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.analysis import quantiles
-from pipelines.analysis.estimate import estimate, interval, joined, not_inferior, portfolio, runs_needed, sample
+from pipelines.analysis.estimate import (
+    estimate,
+    interval,
+    joined,
+    not_inferior,
+    portfolio,
+    runs_needed,
+    sample,
+    unit_cost,
+)
 from pipelines.bench.comparison import Cell, simulate
 
 COSTS = st.lists(st.floats(0.5, 5000), min_size=3, max_size=8)
@@ -210,3 +219,8 @@ def test_quality_is_read_in_the_direction_of_the_metric() -> None:
 
 def test_one_run_a_side_shows_no_quality() -> None:
     assert not_inferior([2.0], [2.0, 2.0], 0.1, "min") is None
+
+
+def test_one_run_is_named_in_the_singular() -> None:
+    assert unit_cost(sample([10.0]))[3] == "1 independent run; an interval needs 3"
+    assert unit_cost(sample([10.0, 11.0]))[3] == "2 independent runs; an interval needs 3"

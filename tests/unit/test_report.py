@@ -16,6 +16,7 @@ from support.report_marts import PUBLISHED, Marts, charge, delivered, example, p
 
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.present.charts import token_cost_chart
 from pipelines.present.render import render_report
 from pipelines.report.command import report
 
@@ -140,6 +141,16 @@ def test_the_daily_chart_states_what_it_leaves_out(page: str, render: Render) ->
     marts["mart_cost_ledger_daily"] = [*days, charge(date(2026, 4, 30), "shared", "120", "none")]
     sentence = "Not drawn, 30.3% of the effective cost: $120 shared and other, $280 of earlier days."
     assert sentence in part(render(marts), "ledger")
+
+
+def test_the_legend_calls_a_platform_by_its_name() -> None:
+    rows = [
+        {"model": "haiku", "instance_type": None, "platform": "bedrock", "usage_date": date(2026, 7, day)}
+        | {"cost_per_million_total_usd": Decimal(day)}
+        for day in (1, 2)
+    ]
+    drawn = token_cost_chart(rows, {"bedrock": "Amazon Bedrock"}, "USD", "a label")
+    assert "haiku, Amazon Bedrock" in drawn and "haiku, bedrock" not in drawn
 
 
 def test_title_counts_the_months_whose_money_is_shown(render: Render) -> None:

@@ -30,7 +30,7 @@ _OWNERS = {"run_id": pl.String, "file_no": pl.UInt32}
 NO_ATTEMPT = 0
 _OF_THE_RUN = ("run_started", "run_ended")
 _KEEPS_NOTHING = ("heartbeat",)
-# What of the start of a run says with which runs it may be compared.
+# What of the start of a run decides with which runs it may be compared.
 _UNREAD_FACTS = ("workload_id", "model", "dataset", "seq_len", "global_batch_samples", "precision", *TARGET)
 # What follows the run in the warning of one.
 ASIDE = " is set aside"
