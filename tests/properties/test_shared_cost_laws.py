@@ -75,11 +75,12 @@ def test_each_policy_distributes_as_it_states(policy: str, parts: dict[str, str]
 @pytest.mark.parametrize(
     ("policy", "parts"),
     [
-        # Nothing is shared out, so nothing is unknown but vision's own cost.
-        ("keep", {("nlp", "0", "30", False), ("vision", "0", None, True), ("no team", "14", "14", False)}),
-        # By what cost? Both parts are open, and all 14 stay with no team.
-        ("pro_rata", {("nlp", None, "30", True), ("vision", None, None, True), ("no team", "14", "14", False)}),
-        # …4444 is nlp's or vision's: its 4 stay, as do the 2 of …6666; the 8 that are tagged vision are vision's.
+        # The 8 that are tagged vision are vision's. Of the other 6 nothing is shared out, so nothing is unknown but
+        # vision's own cost.
+        ("keep", {("nlp", "0", "30", False), ("vision", "8", "8", True), ("no team", "6", "6", False)}),
+        # By what cost? Both parts of the 6 are open, and they stay with no team.
+        ("pro_rata", {("nlp", None, "30", True), ("vision", "8", "8", True), ("no team", "6", "6", False)}),
+        # …4444 is nlp's or vision's: its 4 stay, as do the 2 of …6666.
         ("owner", {("nlp", None, "30", True), ("vision", "8", "8", True), ("no team", "6", "6", False)}),
     ],
 )
