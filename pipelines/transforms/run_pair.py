@@ -11,6 +11,7 @@ from pipelines.analysis import comparison
 from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run
 from pipelines.transforms import Frames, Row, Rows
+from pipelines.transforms.run_evaluation import evaluated
 from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, weaknesses
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
@@ -37,23 +38,23 @@ _BILLED = (
     "last_billing_month", "open_billing_month", "newest_usage_date",
 )  # fmt: skip
 _STAY = ("run_id", "resource_id", "joined_at", "left_at", "accelerators_used", "accelerator_count")
-_VALUE = ("step", "metric", "split", "value")
 INPUTS = (
     "fct_run_cost", "fct_interval_cost", "dim_run", "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource",
     "stg_tracker__evaluation", "fct_ledger_piece", "fct_resource_share_hourly",
 )  # fmt: skip
 # The first evaluation that met the target, hours in which a machine of a run stood idle, those that other runs claim
-# too, and the values of evaluations.
+# too and machines that a run did not record, and the values of evaluations.
 QUERIES = {
     "fct_interval_cost": """
         select run_id, duration_ms, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
         from fct_interval_cost
         where interval_kind = 'target' and interval_key = '1'""",
     "fct_resource_share_hourly": """
-        select run_id, min(resource_id) as resource_id, count(distinct hour_started_at) as hour_count
+        select run_id, resource_id, count(distinct case when is_overbooked then hour_started_at end) as hour_count
         from fct_resource_share_hourly
-        where is_overbooked and run_id is not null
-        group by run_id""",
+        where run_id is not null and (is_overbooked or evidence in ('tag', 'tag_folded', 'type_match'))
+        group by run_id, resource_id
+        order by run_id, resource_id""",
     "stg_tracker__evaluation": """
         select run_id, evaluated_at, step, evaluation_no, metric, split, value from stg_tracker__evaluation""",
     "fct_ledger_piece": """
@@ -97,20 +98,21 @@ def runs_of(table: Frames) -> list[Run]:
     begun = resource.join(table["dim_run"].select("run_id", "started_at"), on="run_id")
     late = begun.filter(pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE).select("resource_id").unique()
     idle = _by(table["fct_ledger_piece"].join(late, on="resource_id", how="semi").iter_rows(named=True), "resource_id")
-    final, target_split, same = _evaluated(table["stg_tracker__evaluation"], table["dim_run"])
-    overbooked = _by(table["fct_resource_share_hourly"].iter_rows(named=True), "run_id")
+    final, target_split, same = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
+    shared = _by(table["fct_resource_share_hourly"].iter_rows(named=True), "run_id")
     for run_id, run in found.items():
         about = described[run_id]
         run["target"] = _target(about)
         run["target_words"] = target_words(run["target"])
-        run["machines"] = sorted({stay["resource_id"] for stay in stays.get(run_id, [])})
+        held = [*stays.get(run_id, []), *shared.get(run_id, [])]
+        run["machines"] = sorted({stay["resource_id"] for stay in held})
         run["base_checkpoint_id"] = bases.get(run_id)
         run["target_split"] = target_split.get(run_id)
         run["final"] = final.get(run_id, {})
         # Runs of the same evaluations have the same numbers.
         run["evaluations"] = same.get(run_id, ())
         run["tokens_per_dataset"] = _tokens_per_dataset(about)
-        run["overbooked"] = list(overbookings(run_id, overbooked.get(run_id, [])))
+        run["overbooked"] = list(overbookings(run_id, shared.get(run_id, [])))
         run["warnings"] = [*run["overbooked"], *weaknesses(run, stays.get(run_id, []), on_machine, idle)]
     _add_jobs(found, table["dim_run_ancestor"])
     return list(found.values())
@@ -176,29 +178,6 @@ def _by(rows: Iterable[Row], column: str) -> dict[str, Rows]:
     for row in rows:
         found.setdefault(row[column], []).append(row)
     return found
-
-
-def _evaluated(
-    evaluation: pl.DataFrame, dim_run: pl.DataFrame
-) -> tuple[dict[str, dict[tuple[str, str], float | None]], dict[str, str], dict[str, tuple[int, ...]]]:
-    """By run: the last value by metric and split; the split of the first evaluation that met the target; and a number
-    for each step, metric, split and value, the same in all runs."""
-    values = evaluation.sort("evaluated_at", "step", "evaluation_no", nulls_last=True).select("run_id", *_VALUE)
-    final: dict[str, dict[tuple[str, str], float | None]] = {}
-    of_split = values.group_by("run_id", "metric", "split", maintain_order=True).agg(pl.col("value").last())
-    for run_id, metric, split, value in of_split.iter_rows():
-        final.setdefault(run_id, {})[metric, split] = value
-    target = dim_run.select("run_id", "target_metric", "target_value", is_most=pl.col("target_direction") == "max")
-    value, least = pl.col("value").fill_nan(None), pl.col("target_value")
-    met = (
-        values.join(target, left_on=["run_id", "metric"], right_on=["run_id", "target_metric"], maintain_order="left")
-        .filter(pl.when("is_most").then(value >= least).when(~pl.col("is_most")).then(value <= least))
-        .group_by("run_id")
-        .agg(pl.col("split").first())
-    )
-    numbers = values.select(_VALUE).unique().with_row_index("number")
-    same = values.join(numbers, on=_VALUE, nulls_equal=True).group_by("run_id").agg(pl.col("number").unique().sort())
-    return final, dict(met.iter_rows()), {run_id: tuple(own) for run_id, own in same.iter_rows()}
 
 
 def target_words(target: tuple[str, str, float] | None) -> str:

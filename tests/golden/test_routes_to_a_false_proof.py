@@ -88,7 +88,8 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
         )
         resource = own | {
             "attempt_no": 1,
-            "resource_id": run["machine"],
+            "resource_id": run.get("recorded_machine", run["machine"]),
+            "account_id": "000033334444",
             "instance_type": run["kind"],
             "region_id": "us-west-2",
             "accelerators_used": run.get("accelerators"),
@@ -296,6 +297,24 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "replicates on one machine": (
         lambda runs: [
             run | ({"machine": "i-0one", "day": 11, "hour": 8 + int(run["run_id"][-1])} if run["kind"] == TRN1 else {})
+            for run in runs
+        ],
+        "independent runs a side; an interval needs 3",
+    ),
+    # Each run describes its machine, and the one machine of that kind fits it.
+    "replicates on one machine that is found by its type": (
+        lambda runs: [
+            run
+            | (
+                {
+                    "machine": "i-0one",
+                    "recorded_machine": f"any {TRN1}",
+                    "day": 11,
+                    "hour": 8 + int(run["run_id"][-1]),
+                }
+                if run["kind"] == TRN1
+                else {}
+            )
             for run in runs
         ],
         "independent runs a side; an interval needs 3",
