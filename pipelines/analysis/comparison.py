@@ -23,8 +23,14 @@ MATCHED = {
     "precision": "precisions", "target_words": "targets", "origin_checkpoint_id": "base checkpoints",
     "target_split": "splits of the evaluation that met the target",
 }  # fmt: skip
-# Those that a run records of itself.
-FIELDS = ("model", "dataset", "seq_len", "global_batch_samples", "precision")
+# Those that a run records of itself, one of each.
+FIELDS = {
+    "model": "model", "dataset": "dataset", "seq_len": "sequence length", "global_batch_samples": "global batch",
+    "precision": "precision",
+}  # fmt: skip
+_WORK = FIELDS | {"target": "target"}
+# What no work is without; some have no sequence, and no source records every batch and precision.
+_ALWAYS = ("model", "dataset")
 TRAIN_SPLITS = ("train", "training")
 # How far tokens per epoch may be from the dataset.
 _DATASET_TOLERANCE = 0.05
@@ -36,10 +42,10 @@ class Context:
 
     `residual` gives the cost of a run's instance type, month and currency on a basis that no run explains; `price` the
     on-demand list price of its machine on a day, USD an hour; `rate` the ended and the failed runs of a family between
-    two days, but for some; `alike` runs that record the same work on the same machine under another workload id;
-    `spend` the effective cost of all accelerators in a run's currency; `left_out` recorded runs that may not be
-    compared, each with `why`, among them every run for pairs of another currency. Final metrics that differ by a ratio
-    of `equal_quality` or less agree.
+    two days, but for some; `alike` runs that record the same work on the same machine, or part of it and nothing else,
+    under another workload id; `spend` the effective cost of all accelerators in a run's currency; `left_out` recorded
+    runs that may not be compared, each with `why`, among them every run for pairs of another currency. Final metrics
+    that differ by a ratio of `equal_quality` or less agree.
     """
 
     residual: Callable[[Run, date, str], float]
@@ -385,22 +391,50 @@ def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
     if months:
         shown = " and ".join(f"{month:%B %Y}" for month in months)
         warnings.append(f"{shown} is not reconciled: AWS may still change its lines")
+    return [
+        *warnings,
+        *_hidden(sides, context),
+        *_unrecorded(sides),
+        *_one_job(sides),
+        *_left_out(taken, context),
+        *taken.notes,
+    ]
+
+
+def _hidden(sides: tuple[Side, Side], context: Context) -> Iterator[str]:
+    """Runs of other workloads that record the same work, or lack a field that would show whether they do."""
     for side in sides:
-        hidden = context.alike(side.runs[0])
-        if hidden:
-            warnings.append(
-                f"{len(hidden)} run{'s' * (len(hidden) != 1)} of the same work on {hidden[0]['instance_type']} declare "
-                f"the workload {hidden[0]['workload_id']} and are not compared"
+        run = side.succeeded[0].runs[0]
+        found = [(other, [name for name in _WORK if other[name] is None]) for other in context.alike(run)]
+        same = [other for other, missing in found if not missing]
+        if same:
+            yield (
+                f"{len(same)} run{'s' * (len(same) != 1)} of the same work on {run['instance_type']} declare "
+                f"the workload {same[0]['workload_id']} and are not compared"
             )
-    return [*warnings, *_one_sided(sides), *_one_job(sides), *_left_out(taken, context), *taken.notes]
+        lacking = {name for _, missing in found for name in missing}
+        if lacking:
+            words = " or ".join(_WORK[name] for name in _WORK if name in lacking)
+            run_ids = [other["run_id"] for other, missing in found if missing]
+            are = ("are", "record") if len(run_ids) > 1 else ("is", "records")
+            yield (
+                f"{_first_of(run_ids)} on {run['instance_type']} may be of the same work, {are[1]} no {words} and "
+                f"{are[0]} not compared"
+            )
 
 
-def _one_sided(sides: tuple[Side, Side]) -> Iterator[str]:
-    """What one side records and the other does not: unknown is not equal."""
-    for field in FIELDS:
-        recorded = [any(run[field] for run in side.runs) for side in sides]
-        if any(recorded) and not all(recorded):
-            yield f"no run on {SIDE_NAMES[recorded.index(False)]} records what the other side does: {MATCHED[field]}"
+def _unrecorded(sides: tuple[Side, Side]) -> Iterator[str]:
+    """Runs without a model, a dataset or what another run records: unknown is not equal. To compile is no work."""
+    runs = [run for side in sides for run in side.runs if run["purpose"] != "compile_only"]
+    for field, words in FIELDS.items():
+        lacking = [run["run_id"] for run in runs if not run[field]]
+        if lacking and (field in _ALWAYS or len(lacking) < len(runs)):
+            yield f"{_first_of(lacking)} record{'s' * (len(lacking) == 1)} no {words}"
+
+
+def _first_of(run_ids: Sequence[str]) -> str:
+    shown, more = " and ".join(run_ids[:3]), len(run_ids) - 3
+    return f"runs {shown}" + (f" and {more} more" if more > 0 else "") if len(run_ids) > 1 else f"run {shown}"
 
 
 def _one_job(sides: tuple[Side, Side]) -> Iterator[str]:

@@ -117,12 +117,13 @@ def _context(runs: Sequence[Run], residual: pl.DataFrame, prices: pl.DataFrame, 
                 jobs[run["job_id"]] = has_failed and jobs.get(run["job_id"], True)
         return len(jobs), sum(jobs.values())
 
-    same_work: dict[tuple[Any, ...], list[Run]] = {}
+    by_model: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
-        same_work.setdefault(_work(run), []).append(run)
+        by_model.setdefault(_machine_and_model(run, run["model"]), []).append(run)
 
     def alike(run: Run) -> list[Run]:
-        return [other for other in same_work[_work(run)] if run["model"] and other["workload_id"] != run["workload_id"]]
+        near = [*by_model[_machine_and_model(run, run["model"])], *by_model.get(_machine_and_model(run, None), [])]
+        return [other for other in near if other["workload_id"] != run["workload_id"] and _may_be_same(other, run)]
 
     def spend(run: Run) -> float:
         return held({**run, "instance_type": None}, None, "effective")
@@ -130,5 +131,11 @@ def _context(runs: Sequence[Run], residual: pl.DataFrame, prices: pl.DataFrame, 
     return Context(held, partial(price_on, prices_of(prices)), rate, alike, spend, equal_quality)
 
 
-def _work(run: Run) -> tuple[Any, ...]:
-    return tuple(run[name] for name in ("instance_type", "billing_currency", *FIELDS, "origin_checkpoint_id"))
+def _may_be_same(other: Run, run: Run) -> bool:
+    """Whether a run records nothing but what `run` does, its model or its dataset at the least: null is unknown."""
+    is_named = run["model"] and (other["model"] or other["dataset"])
+    return bool(is_named) and all(other[name] in (None, run[name]) for name in FIELDS)
+
+
+def _machine_and_model(run: Run, model: str | None) -> tuple[Any, ...]:
+    return run["instance_type"], run["billing_currency"], run["origin_checkpoint_id"], model

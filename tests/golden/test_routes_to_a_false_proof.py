@@ -194,6 +194,7 @@ def added(*more: dict[str, Any]) -> Callable[[Runs], Runs]:
     return route
 
 
+NO_TARGET = dict.fromkeys(("target_metric", "target_value", "target_direction"))
 EXPENSIVE = {"like": "trainium-1", "machine": "i-0other", "day": 25, "hours": 1.0}
 FAILED = EXPENSIVE | {"loss": None, "day": 10}
 ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
@@ -233,6 +234,25 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "a workload id that hides expensive runs": (
         added(EXPENSIVE | {"run_id": "hidden", "record": {"workload_id": "elsewhere"}}),
         "declare the workload elsewhere",
+    ),
+    "failed runs that leave a field of their work out": (
+        added(FAILED | {"run_id": "hidden", "status": "failed", "record": {"precision": None}}),
+        "run hidden on trn1.32xlarge may be of the same work, records no precision and is not compared",
+    ),
+    "failed runs that record no target": (
+        added(FAILED | {"run_id": "hidden", "status": "failed", "record": NO_TARGET}),
+        "run hidden on trn1.32xlarge may be of the same work, records no target and is not compared",
+    ),
+    "runs that record nothing but a target": (
+        all_of("", record={"workload_id": WORKLOAD, **dict.fromkeys(("model", "dataset"))}),
+        "runs gpu-1 and gpu-2 and gpu-3 and 3 more record no model",
+    ),
+    "one run of another dataset, unrecorded": (
+        lambda runs: [
+            run | {"record": {"workload_id": WORKLOAD} | ({"dataset": None} if run["run_id"] == "trainium-1" else {})}
+            for run in runs
+        ],
+        "run trainium-1 records no dataset",
     ),
     "epochs that are not the dataset": (
         all_of("trainium", epoch_tokens=5e8, record={"dataset_tokens": 1e9}),
@@ -284,7 +304,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     ),
     "one side that records nothing of its data": (
         lambda runs: record("trainium", workload_id=WORKLOAD, dataset=None)(record("gpu", workload_id=WORKLOAD)(runs)),
-        "no run on Trainium records what the other side does: datasets",
+        "runs trainium-1 and trainium-2 and trainium-3 record no dataset",
     ),
     "a target that one side never meets": (
         lambda runs: [
@@ -441,6 +461,11 @@ def test_a_price_change_inside_a_side_proves_nothing(is_registered: bool) -> Non
     ]
     row = verdict(runs, is_registered)
     assert (row["verdict"], "at list prices of 2026-07-13" in row["verdict_reason"]) == ("indicative", True)
+
+
+def test_a_failed_run_of_other_work_that_leaves_a_field_out_changes_nothing() -> None:
+    other = added(FAILED | {"run_id": "other", "status": "failed", "record": {"precision": None, "dataset": "books"}})
+    assert verdict(other(sound()), True)["verdict"] == "proven"
 
 
 def test_later_runs_do_not_change_a_registered_verdict() -> None:
