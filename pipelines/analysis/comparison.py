@@ -290,32 +290,44 @@ def _at_prices(sides: tuple[Side, Side], day: date, context: Context) -> tuple[S
 def _quality(sides: tuple[Side, Side], registration: Registration | None, tolerance: float) -> Quality:
     """Without a registration the final metrics of one split must agree, whatever target was met."""
     runs = [[job.runs[-1] for job in side.succeeded] for side in sides]
-    target = runs[0][0]["target"]
-    metric = registration.margin.metric if registration else target[0] if target else None
-    split = _split([*runs[0], *runs[1]], metric, registration)
-    if registration is not None:
-        values = [{run["run_id"]: run["final"].get((metric, split)) for run in side} for side in runs]
-        return judge_quality(values[0], values[1], registration.margin)
-    of = split if metric is None else (metric, split)
-    final = [[run["final"].get(of) for run in side] for side in runs]
-    known = [[value for value in side if value is not None] for side in final]
-    if not all(known) or any(None in side for side in final):
-        reason = "no final metric is recorded on the same split of all runs, so equal quality is not shown"
-        return Quality("not shown", reason)
-    means = fmean(known[0]), fmean(known[1])
-    name = metric or split[0]
-    words = f"final {name} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium"
-    if abs(means[1] - means[0]) > tolerance * abs(means[0]):
-        return Quality("not shown", f"{words}, more than {100 * tolerance:g}% apart", *means, metric=name)
-    return Quality("met", f"{words}, within {100 * tolerance:g}%", *means, metric=name)
+    if registration is None:
+        return _agreement(runs, tolerance)
+    metric, split = registration.margin.metric, _split([*runs[0], *runs[1]], registration)
+    values = [{run["run_id"]: run["final"].get((metric, split)) for run in side} for side in runs]
+    return judge_quality(values[0], values[1], registration.margin)
 
 
-def _split(runs: Sequence[Run], metric: str | None, registration: Registration | None) -> Any:
-    """The registered split, else the one that most runs record, first by name; of no metric, a metric and split."""
-    if registration is not None and registration.split is not None:
+def _agreement(runs: Sequence[Sequence[Run]], tolerance: float) -> Quality:
+    """Whether every metric that both sides recorded on one split agrees, one at the least that can show quality.
+
+    That is the target's, else one that moves: what has one value in all evaluations of a run, or in all runs, was set.
+    """
+    every, target = [*runs[0], *runs[1]], runs[0][0]["target"]
+    shown: list[Quality] = []
+    recorded = [{of for run in side for of in run["final"] if of[1] not in TRAIN_SPLITS} for side in runs]
+    for of in sorted(recorded[0] & recorded[1]):
+        own = [run for run in every if of in run["final"]]
+        unmeasured = [run["run_id"] for run in own if run["final"][of] is None]
+        if unmeasured:
+            return Quality("not shown", f"the final {of[0]} of run {unmeasured[0]} is not a number", metric=of[0])
+        known = [[run["final"][of] for run in side if of in run["final"]] for side in runs]
+        means = fmean(known[0]), fmean(known[1])
+        words = f"final {of[0]} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium"
+        if abs(means[1] - means[0]) > tolerance * abs(means[0]):
+            return Quality("not shown", f"{words}, more than {100 * tolerance:g}% apart", *means, metric=of[0])
+        is_set = any(of in run["still"] for run in own) or len({*known[0], *known[1]}) == 1
+        if len(own) == len(every) and (of[0] == target[0] if target else not is_set):
+            shown.append(Quality("met", f"{words}, within {100 * tolerance:g}%", *means, metric=of[0]))
+    reason = "no final metric is recorded on the same split of all runs, so equal quality is not shown"
+    return shown[0] if shown else Quality("not shown", reason)
+
+
+def _split(runs: Sequence[Run], registration: Registration) -> str:
+    """The registered split, else the one that most runs record the metric on, first by name."""
+    if registration.split is not None:
         return registration.split
-    recorded = [of for run in runs for of in run["final"] if metric in (None, of[0])]
-    counts = Counter(split if metric else (name, split) for name, split in recorded)
+    splits = [split for run in runs for metric, split in run["final"] if metric == registration.margin.metric]
+    counts = Counter(split for split in splits if split not in TRAIN_SPLITS)
     return min(counts, key=lambda split: (-counts[split], split), default="")
 
 
@@ -346,6 +358,8 @@ def _faults(sides: tuple[Side, Side], registration: Registration | None, quality
         )
     if registration is not None:
         margin = registration.margin
+        if registration.split in TRAIN_SPLITS:
+            faults.append(f"registration {registration.name} is of the training split, which shows no quality")
         declared = sorted({run["target_words"] for run in runs})
         other = next((run for run in runs if run["target"] and run["target"][0] == margin.metric), None)
         if other and other["target"][1] != margin.direction:

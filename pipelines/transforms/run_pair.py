@@ -98,7 +98,7 @@ def runs_of(table: Frames) -> list[Run]:
     begun = resource.join(table["dim_run"].select("run_id", "started_at"), on="run_id")
     late = begun.filter(pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE).select("resource_id").unique()
     idle = _by(table["fct_ledger_piece"].join(late, on="resource_id", how="semi").iter_rows(named=True), "resource_id")
-    final, target_split, same = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
+    evaluations = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
     shared = _by(table["fct_resource_share_hourly"].iter_rows(named=True), "run_id")
     for run_id, run in found.items():
         about = described[run_id]
@@ -107,10 +107,11 @@ def runs_of(table: Frames) -> list[Run]:
         held = [*stays.get(run_id, []), *shared.get(run_id, [])]
         run["machines"] = sorted({stay["resource_id"] for stay in held})
         run["base_checkpoint_id"] = bases.get(run_id)
-        run["target_split"] = target_split.get(run_id)
-        run["final"] = final.get(run_id, {})
+        run["target_split"] = evaluations.target_split.get(run_id)
+        run["final"] = evaluations.final.get(run_id, {})
+        run["still"] = evaluations.still.get(run_id, set())
         # Runs of the same evaluations have the same numbers.
-        run["evaluations"] = same.get(run_id, ())
+        run["evaluations"] = evaluations.same.get(run_id, ())
         run["tokens_per_dataset"] = _tokens_per_dataset(about)
         run["overbooked"] = list(overbookings(run_id, shared.get(run_id, [])))
         run["warnings"] = [*run["overbooked"], *weaknesses(run, stays.get(run_id, []), on_machine, idle)]

@@ -112,16 +112,17 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
                     "fraction": 1.0,
                 }
             )
-        if run["loss"] is not None:
+        scores = [*run.get("scores", ()), *([("eval_loss", run["split"], 100, run["loss"])] if run["loss"] else [])]
+        for metric, split, step, value in scores:
             made["tracker_evaluation"].append(
                 own
                 | {
                     "attempt_no": 1,
-                    "step": 100,
-                    "metric": "eval_loss",
-                    "value": run["loss"],
-                    "split": run["split"],
-                    "evaluated_at": end,
+                    "step": step,
+                    "metric": metric,
+                    "value": value,
+                    "split": split,
+                    "evaluated_at": end - timedelta(seconds=100 - step),
                 }
             )
     return lines, made
@@ -361,6 +362,55 @@ def test_a_trivial_target_shows_no_equal_quality(is_registered: bool) -> None:
     row = verdict(runs, is_registered, workload_id="ours", registration={"target_value": 3.5})
     assert row["verdict"] == ("not comparable" if is_registered else "indicative")
     assert "final eval_loss is 1.902 on GPU and 3.402 on Trainium" in row["verdict_reason"]
+
+
+def scored(loss: bool, *scores: tuple[str, str, int, Callable[[int, str], float]]) -> Runs:
+    """The sound runs with epochs and without a target; the scores by the run's number and its machine."""
+    return [
+        run
+        | {
+            "epoch_tokens": 1e9,
+            "record": NO_TARGET,
+            "loss": run["loss"] if loss else None,
+            "scores": [(*of, value(int(run["run_id"][-1]), run["kind"])) for *of, value in scores],
+        }
+        for run in sound()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected", "sentence"),
+    [
+        (scored(True), "supported", "final eval_loss is 2.002 on GPU and 2.002 on Trainium, within 1%"),
+        # The accuracy of Trainium is half that of the GPU, and of the training split it may be.
+        (
+            scored(True, ("accuracy", "eval", 100, lambda number, kind: (0.8 if kind == P5 else 0.4) + number / 1000)),
+            "indicative",
+            "final accuracy is 0.802 on GPU and 0.402 on Trainium, more than 1% apart",
+        ),
+        (scored(True, ("loss", "train", 100, lambda number, kind: 1.0 + (kind == P5))), "supported", "final eval_loss"),
+        # A learned figure is not the same in all six runs; nor does it keep one value through a run.
+        (scored(False, ("batch_size", "eval", 100, lambda *_: 256.0)), "indicative", "no final metric is recorded"),
+        (
+            scored(
+                False,
+                ("rate", "eval", 50, lambda number, _: 1 + number / 1000),
+                ("rate", "eval", 100, lambda number, _: 1 + number / 1000),
+            ),
+            "indicative",
+            "no final metric is recorded",
+        ),
+        (
+            scored(False, ("loss", "train", 100, lambda number, _: 2 + number / 1000)),
+            "indicative",
+            "no final metric is recorded",
+        ),
+    ],
+    ids=["loss alone", "another metric differs", "train differs", "set in all runs", "still in a run", "train alone"],
+)
+def test_every_final_metric_of_an_evaluation_split_agrees(runs: Runs, expected: str, sentence: str) -> None:
+    row = verdict(runs, False)
+    assert (row["verdict"], sentence in row["verdict_reason"]) == (expected, True), row["verdict_reason"]
 
 
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
