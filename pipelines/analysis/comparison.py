@@ -32,7 +32,8 @@ _WORK = FIELDS | {"target": "target"}
 # What no work is without; some have no sequence, and no source records every batch and precision.
 _ALWAYS = ("model", "dataset")
 TRAIN_SPLITS = ("train", "training")
-# How far tokens per epoch may be from the dataset.
+# By what epochs are compared, the first that both sides record, and how far one may be from the dataset or another.
+EPOCH_KINDS = ("tokens", "samples")
 _DATASET_TOLERANCE = 0.05
 
 
@@ -350,6 +351,7 @@ def _faults(sides: tuple[Side, Side], registration: Registration | None, quality
             f"an epoch of run {odd[0]['run_id']} has {odd[0]['tokens_per_dataset']:.1%} of the dataset's tokens: "
             "it is no pass over it"
         )
+    faults += _unequal_epochs(sides)
     impossible = [run["run_id"] for run in runs if run["is_impossible"]]
     if sides[0].measure == "cost_per_million_tokens" and impossible:
         faults.append(
@@ -372,6 +374,23 @@ def _faults(sides: tuple[Side, Side], registration: Registration | None, quality
             faults.append(f"registration {registration.name} has the target {wanted} and its runs {declared[0]}")
         faults += [quality.reason] if quality.status in ("missed", "missing") else []
     return faults
+
+
+def _unequal_epochs(sides: tuple[Side, Side]) -> list[str]:
+    """That an epoch of some job is no pass over what that of another is; a resumed run may count on from before."""
+    for kind in EPOCH_KINDS:
+        known = [
+            [run for job in side.jobs for run in [run for run in job.runs if kind in run["epoch_sizes"]][:1]]
+            for side in sides
+        ]
+        if all(known):
+            ordered = sorted([*known[0], *known[1]], key=lambda run: run["epoch_sizes"][kind])
+            least, most = (run["epoch_sizes"][kind] for run in (ordered[0], ordered[-1]))
+            if most <= least * (1 + _DATASET_TOLERANCE):
+                return []
+            words = f"an epoch has {least:,.0f} {kind} in run {ordered[0]['run_id']} and {most:,.0f} in run"
+            return [f"{words} {ordered[-1]['run_id']}, more than {_DATASET_TOLERANCE:.0%} apart"]
+    return []
 
 
 def _costless(sides: tuple[Side, Side], basis: str) -> list[str]:

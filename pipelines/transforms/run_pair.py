@@ -30,7 +30,14 @@ _DESCRIBED = (
 )
 _JUDGED = (
     *("run_id", "status", "compile_run_id", "tokens_seen_count", "tokens_unit", "dataset_tokens", "epoch_unit"),
-    *("epoch_completed_count", "epoch_tokens_seen_count", "target_metric", "target_direction", "target_value"),
+    *(
+        "epoch_completed_count",
+        "epoch_tokens_seen_count",
+        "epoch_samples_seen_count",
+        "target_metric",
+        "target_direction",
+        "target_value",
+    ),
 )
 _BILLED = (
     "run_id", "billing_currency", "accelerator_family", "region_id", "accelerator_hours", "imds_cost_usd",
@@ -112,7 +119,9 @@ def runs_of(table: Frames) -> list[Run]:
         run["still"] = evaluations.still.get(run_id, set())
         # Runs of the same evaluations have the same numbers.
         run["evaluations"] = evaluations.same.get(run_id, ())
-        run["tokens_per_dataset"] = _tokens_per_dataset(about)
+        run["epoch_sizes"] = _epoch_sizes(about)
+        tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
+        run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
         run["overbooked"] = list(overbookings(run_id, shared.get(run_id, [])))
         run["warnings"] = [*run["overbooked"], *weaknesses(run, stays.get(run_id, []), on_machine, idle)]
     _add_jobs(found, table["dim_run_ancestor"])
@@ -191,12 +200,15 @@ def _target(about: Mapping[str, Any]) -> tuple[str, str, float] | None:
     return None if None in target else target
 
 
-def _tokens_per_dataset(about: Mapping[str, Any]) -> float | None:
-    """Tokens of a recorded epoch over those of the dataset: 1 where an epoch is the dataset."""
-    needed = about["epoch_tokens_seen_count"], about["epoch_completed_count"], about["dataset_tokens"]
-    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not all(needed):
-        return None
-    return float(needed[0]) / float(needed[1]) / float(needed[2])
+def _epoch_sizes(about: Mapping[str, Any]) -> dict[str, float]:
+    """Tokens and samples of an epoch that is a pass over the dataset, as far as recorded of the whole job."""
+    epochs, seen = (
+        about["epoch_completed_count"],
+        {kind: about[f"epoch_{kind}_seen_count"] for kind in comparison.EPOCH_KINDS},
+    )
+    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not epochs:
+        return {}
+    return {kind: float(count) / float(epochs) for kind, count in seen.items() if count}
 
 
 def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:

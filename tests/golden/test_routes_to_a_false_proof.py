@@ -109,6 +109,7 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
                     "epoch_index": 1,
                     "completed_at": end,
                     "tokens_seen": run["epoch_tokens"],
+                    "samples_seen": run.get("epoch_samples"),
                     "fraction": 1.0,
                 }
             )
@@ -258,6 +259,16 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "epochs that are not the dataset": (
         all_of("trainium", epoch_tokens=5e8, record={"dataset_tokens": 1e9}),
         "it is no pass over it",
+    ),
+    "epochs of other tokens than those of the other side": (
+        lambda runs: [run | {"epoch_tokens": 1e9 if run["kind"] == P5 else 1e8} for run in runs],
+        "an epoch has 100,000,000 tokens in run trainium-1 and 1,000,000,000 in run",
+    ),
+    "epochs of other samples than those of the other side": (
+        lambda runs: [
+            run | {"epoch_tokens": None, "epoch_samples": 1000 if run["kind"] == P5 else 940} for run in runs
+        ],
+        "an epoch has 940 samples in run trainium-1 and 1,000 in run",
     ),
     "killed without an end": (
         added(FAILED | {"run_id": "killed", "is_killed": True}),
