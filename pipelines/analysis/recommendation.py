@@ -4,10 +4,11 @@ Hard stops come first, then the arithmetic of the measured comparison, then the 
 A port that costs more than all runs it could save on decides against itself, whatever else is unknown.
 If an input is missing, the rules that need it are undecided, never false. If an undecided rule has priority and could
 change the answer, the recommendation is `run a pilot`. The same applies when no rule matches.
+No rule moves a workload to Trainium that was measured to be more expensive there, whatever its verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from math import inf, isinf
@@ -139,6 +140,16 @@ def weigh(rule: Rule, inputs: Inputs) -> Finding:
     explanation = "; or ".join(" and ".join(one.explanation(inputs) for one in conditions) for conditions in own)
     missing = [name for conditions in own for one in conditions for name in one.missing(inputs) if holds is None]
     return Finding(rule.name, rule.kind, rule.recommendation, holds, explanation, tuple(dict.fromkeys(missing)))
+
+
+def weigh_measured(rule: Rule, inputs: Inputs, pair: Mapping[str, Any] | None) -> Finding:
+    """The rule with the inputs of a workload; for Trainium it holds only where no measured cost speaks against it."""
+    found = weigh(rule, inputs)
+    saving = pair["saving_ratio"] if pair and rule.recommendation == "trainium" else None
+    if found.holds is False or saving is None or saving >= 0:
+        return found
+    words = f"Trainium is measured to cost {percent(-float(saving))} more"
+    return replace(found, holds=False, explanation=f"{found.explanation}, but {words}", missing=())
 
 
 _finding = partial(Finding, ARITHMETIC, ARITHMETIC)
