@@ -145,10 +145,12 @@ def weigh(rule: Rule, inputs: Inputs) -> Finding:
 def weigh_measured(rule: Rule, inputs: Inputs, pair: Mapping[str, Any] | None) -> Finding:
     """The rule with the inputs of a workload; for Trainium it holds only where no measured cost speaks against it."""
     found = weigh(rule, inputs)
-    saving = pair["saving_ratio"] if pair and rule.recommendation == "trainium" else None
-    if found.holds is False or saving is None or saving >= 0:
+    if pair is None or rule.recommendation != "trainium" or found.holds is False:
         return found
-    words = f"Trainium is measured to cost {percent(-float(saving))} more"
+    saving = pair["saving_ratio"]
+    if saving is None or saving >= 0:
+        return found
+    words = f"Trainium is measured to cost {percent(-float(saving))} more than {pair['baseline_instance_type']}"
     return replace(found, holds=False, explanation=f"{found.explanation}, but {words}", missing=())
 
 
@@ -168,7 +170,11 @@ def arithmetic(pair: Mapping[str, Any] | None, npv: float | None, inputs: Inputs
     ratios = (pair[name] for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio"))
     saving, low, high = (None if ratio is None else float(ratio) for ratio in ratios)
     if saving is not None:
-        costs = f"costs {percent(-saving)} more" if saving < 0 else f"saves {percent(saving)}"
+        costs = (
+            f"costs {percent(-saving)} more than {pair['baseline_instance_type']}"
+            if saving < 0
+            else f"saves {percent(saving)}"
+        )
         explanation += f", Trainium {costs}"
     if low is not None and high is not None:
         interval = f"{percent(low)} to {percent(high)}"

@@ -16,7 +16,7 @@ from pipelines.analysis.matched import FAILED, Run
 from pipelines.analysis.registration import registrations_by_workload
 from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.price_book import price_on, prices_of
-from pipelines.transforms.run_pair import FIELDS, pairs_of, runs_of
+from pipelines.transforms.run_pair import FIELDS, PAIR_KEY, pairs_of, runs_of
 
 INPUTS = (
     *run_pair.INPUTS, "detail_run_efficiency", "fct_ledger", "stg_proof__registration",
@@ -60,12 +60,31 @@ def build(**table: pl.DataFrame) -> Rows:
         for key, baseline, candidate in pairs_of(runs)
     ]
     count = sum(rows[0].get("registration") is not None for _, rows in pairs)
+    _name_cheaper([(key, row) for key, rows in pairs for row in rows])
     of_all = {"registered_comparison_count": count, "expected_false_count": count * FALSE_RATIO}
     return [
         key | row | of_all | {"delay_cost_usd": delay_cost(row, delay.get(key["workload_id"]))}
         for key, rows in pairs
         for row in rows
     ]
+
+
+def _name_cheaper(rows: Sequence[tuple[Row, Row]]) -> None:
+    """Name the cheapest baseline machine that costs less than the candidate of a pair, where its own costs more."""
+    cheaper: dict[tuple[Any, ...], tuple[float, str]] = {}
+
+    def work(key: Row, row: Row) -> tuple[Any, ...]:
+        return *(key[name] for name in PAIR_KEY if name != "baseline_instance_type"), row["cost_basis"]
+
+    for key, row in rows:
+        if (saving := row.get("saving_ratio")) is not None and saving < 0:
+            found = saving, key["baseline_instance_type"]
+            cheaper[work(key, row)] = min(found, cheaper.get(work(key, row), found))
+    for key, row in rows:
+        if work(key, row) in cheaper and (saving := row.get("saving_ratio")) is not None and saving >= 0:
+            name = row["cheaper_baseline_instance_type"] = cheaper[work(key, row)][1]
+            words = f"{name} costs less than {key['candidate_instance_type']}, so nothing is recommended to move"
+            row["verdict_reason"] += f"; {words}"
 
 
 def left_out(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]:

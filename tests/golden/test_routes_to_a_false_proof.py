@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from support.lab import Lab
 
-P5, TRN1 = "p5.48xlarge", "trn1.32xlarge"
-PRICES = {P5: 55.04, TRN1: 21.50}
+P5, P4D, TRN1 = "p5.48xlarge", "p4d.24xlarge", "trn1.32xlarge"
+PRICES = {P5: 55.04, P4D: 21.957642, TRN1: 21.50}
 HOURS = {P5: (0.8, 0.88, 0.968), TRN1: (0.5, 0.55, 0.605)}
 FAMILY = {P5: "gpu", TRN1: "trainium"}
 WORK = {
@@ -129,11 +129,8 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
     return lines, made
 
 
-def verdict(
-    runs: Runs, is_registered: bool, exclusions: list[dict[str, Any]] | None = None, **more: Any
-) -> dict[str, Any]:
-    """The effective row of the comparison."""
-    lines, records = tables(runs)
+def proof(exclusions: list[dict[str, Any]] | None = None, **more: Any) -> dict[str, list[dict[str, Any]]]:
+    """The records of the registration."""
     registration = {
         "registration": "july",
         "source_file": "july.toml",
@@ -147,11 +144,18 @@ def verdict(
         "cost_basis": "effective",
         "seal": "0" * 64,
     } | more.get("registration", {})
-    proof = {
-        "proof_registration": [registration] if is_registered else [],
+    return {
+        "proof_registration": [registration],
         "proof_run": [{"registration": "july", **row} for row in (exclusions or []) + more.get("listed", [])],
     }
-    with Lab({"2026-07": lines}, records, registrations=proof) as lab:
+
+
+def verdict(
+    runs: Runs, is_registered: bool, exclusions: list[dict[str, Any]] | None = None, **more: Any
+) -> dict[str, Any]:
+    """The effective row of the comparison."""
+    lines, records = tables(runs)
+    with Lab({"2026-07": lines}, records, registrations=proof(exclusions, **more) if is_registered else {}) as lab:
         rows = lab.ask(
             "select * from mart_silicon_comparison where cost_basis = 'effective'", "mart_silicon_comparison"
         )
@@ -176,6 +180,32 @@ def test_the_pilot_of_a_supported_comparison_has_runs() -> None:
         figures = "recommendation, pilot_baseline_run_count >= 3, pilot_candidate_run_count >= 3"
         rows = lab.ask(f"select {figures} from mart_portfolio where verdict = 'supported'", "mart_portfolio")
     assert rows == [("run a pilot", True, True)]
+
+
+def test_a_move_that_an_old_gpu_proves_needs_the_newer_one_to_agree() -> None:
+    """Trainium's runs of half the hours cost 5.38 to 6.50, those of p4d.24xlarge at $21.96 17.57 to 21.26: proven.
+
+    Those of p5.48xlarge of a sixteenth of the hours cost 2.75 to 3.33, so Trainium costs 5.375 / 2.752 = 1.953 times as
+    much, 95.3% more.
+    """
+    share = {P5: 1 / 16, TRN1: 1 / 2}
+    runs = [run | {"hours": run["hours"] * share[run["kind"]]} for run in sound()]
+    old = [
+        run | {"kind": P4D, "run_id": f"old-{run['run_id']}", "machine": f"i-0old{run['day']}"}
+        for run in sound()
+        if run["kind"] == P5
+    ]
+    lines, records = tables([*runs, *old])
+    with Lab({"2026-07": lines}, records, registrations=proof()) as lab:
+        pairs = lab.ask(
+            "select baseline_instance_type, verdict, cheaper_baseline_instance_type, verdict_reason "
+            "from mart_silicon_comparison where cost_basis = 'effective' order by 1",
+            "mart_silicon_comparison",
+        )
+        advice = lab.ask("select recommendation, recommendation_reason from mart_portfolio", "mart_portfolio")
+    assert [pair[:3] for pair in pairs] == [(P4D, "proven", P5), (P5, "inconclusive", None)]
+    assert f"{P5} costs less than {TRN1}, so nothing is recommended to move" in pairs[0][3]
+    assert (advice[0][0], "Trainium costs 95.3% more than p5.48xlarge" in advice[0][1]) == ("run a pilot", True)
 
 
 def all_of(family: str, **changes: Any) -> Callable[[Runs], Runs]:

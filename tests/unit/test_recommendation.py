@@ -57,6 +57,7 @@ def pair(
 ) -> dict[str, Any]:
     """The comparison of a workload's two sides, as mart_silicon_comparison has it."""
     return {
+        "baseline_instance_type": "p5.48xlarge",
         "verdict": verdict,
         "verdict_reason": reason,
         "saving_ratio": saving,
