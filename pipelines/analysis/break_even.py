@@ -63,20 +63,20 @@ def runs_to_break_even(port: float, saving: float) -> int | None:
     return ceil(port / saving * (1 - 1e-12))
 
 
-def payback_probability(case: Case, saving_low: float | None, saving_high: float | None) -> float:
+def payback_probability(case: Case, saving_low: float | None, saving_high: float | None) -> float | None:
     """Probability that the port succeeds and is paid back within its months, prices as today.
 
     Runs come independently at the measured cadence (Poisson); the saving is normal about its estimate with the supplied
-    interval of 95 %, or exact without one.
+    interval of 95 %; None without one, unless nothing hangs on it.
     """
     if case.port_cost <= 0:
         return case.success_ratio
     expected = case.runs_per_month * case.months
     if expected <= 0:
         return 0.0
-    deviation = 0.0
-    if saving_low is not None and saving_high is not None:
-        deviation = max(0.0, saving_high - saving_low) / (2 * _QUANTILE)
+    if saving_low is None or saving_high is None:
+        return None
+    deviation = max(0.0, saving_high - saving_low) / (2 * _QUANTILE)
     needed = runs_to_break_even(case.port_cost, case.saving_per_run) or inf
 
     def pays_back(runs: int) -> float:

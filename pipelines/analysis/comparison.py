@@ -23,10 +23,17 @@ MATCHED = {
     "precision": "precisions", "target_words": "targets", "origin_checkpoint_id": "base checkpoints",
     "target_split": "splits of the evaluation that met the target",
 }  # fmt: skip
-# Those that a run records of itself.
-FIELDS = ("model", "dataset", "seq_len", "global_batch_samples", "precision")
+# Those that a run records of itself, one of each.
+FIELDS = {
+    "model": "model", "dataset": "dataset", "seq_len": "sequence length", "global_batch_samples": "global batch",
+    "precision": "precision",
+}  # fmt: skip
+_WORK = FIELDS | {"target": "target"}
+# What no work is without; some have no sequence, and no source records every batch and precision.
+_ALWAYS = ("model", "dataset")
 TRAIN_SPLITS = ("train", "training")
-# How far tokens per epoch may be from the dataset.
+# By what epochs are compared, the first that both sides record, and how far one may be from the dataset or another.
+EPOCH_KINDS = ("tokens", "samples")
 _DATASET_TOLERANCE = 0.05
 
 
@@ -36,11 +43,11 @@ class Context:
 
     `residual` gives the cost of a run's instance type, month and currency on a basis that no run explains; `price` the
     on-demand list price of its machine on a day, USD an hour; `rate` the ended and the failed runs of a family between
-    two days, but for some; `alike` runs that record the same work on the same machine under another workload id;
-    `spend` the effective cost of all accelerators in a run's currency; `left_out` recorded runs that a pair may not
-    count: those that no pair counts with the reason `why`, else every run, with `is_alone` where none completed on its
-    machine. `unread` are runs of which an event cannot be read. Final metrics that differ by a ratio of `equal_quality`
-    or less agree.
+    two days, but for some; `alike` runs that record the same work on the same machine, or part of it and nothing else,
+    under another workload id; `spend` the effective cost of all accelerators in a run's currency; `left_out` recorded
+    runs that a pair may not count: those that no pair counts with the reason `why`, else every run, with `is_alone`
+    where none completed on its machine. `unread` are runs of which an event cannot be read. Final metrics that differ by
+    a ratio of `equal_quality` or less agree.
     """
 
     residual: Callable[[Run, date, str], float]
@@ -286,32 +293,44 @@ def _at_prices(sides: tuple[Side, Side], day: date, context: Context) -> tuple[S
 def _quality(sides: tuple[Side, Side], registration: Registration | None, tolerance: float) -> Quality:
     """Without a registration the final metrics of one split must agree, whatever target was met."""
     runs = [[job.runs[-1] for job in side.succeeded] for side in sides]
-    target = runs[0][0]["target"]
-    metric = registration.margin.metric if registration else target[0] if target else None
-    split = _split([*runs[0], *runs[1]], metric, registration)
-    if registration is not None:
-        values = [{run["run_id"]: run["final"].get((metric, split)) for run in side} for side in runs]
-        return judge_quality(values[0], values[1], registration.margin)
-    of = split if metric is None else (metric, split)
-    final = [[run["final"].get(of) for run in side] for side in runs]
-    known = [[value for value in side if value is not None] for side in final]
-    if not all(known) or any(None in side for side in final):
-        reason = "no final metric is recorded on the same split of all runs, so equal quality is not shown"
-        return Quality("not shown", reason)
-    means = fmean(known[0]), fmean(known[1])
-    name = metric or split[0]
-    words = f"final {name} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium"
-    if abs(means[1] - means[0]) > tolerance * abs(means[0]):
-        return Quality("not shown", f"{words}, more than {100 * tolerance:g}% apart", *means, metric=name)
-    return Quality("met", f"{words}, within {100 * tolerance:g}%", *means, metric=name)
+    if registration is None:
+        return _agreement(runs, tolerance)
+    metric, split = registration.margin.metric, _split([*runs[0], *runs[1]], registration)
+    values = [{run["run_id"]: run["final"].get((metric, split)) for run in side} for side in runs]
+    return judge_quality(values[0], values[1], registration.margin)
 
 
-def _split(runs: Sequence[Run], metric: str | None, registration: Registration | None) -> Any:
-    """The registered split, else the one that most runs record, first by name; of no metric, a metric and split."""
-    if registration is not None and registration.split is not None:
+def _agreement(runs: Sequence[Sequence[Run]], tolerance: float) -> Quality:
+    """Whether every metric that both sides recorded on one split agrees, one at the least that can show quality.
+
+    That is the target's, else one that moves: what has one value in all evaluations of a run, or in all runs, was set.
+    """
+    every, target = [*runs[0], *runs[1]], runs[0][0]["target"]
+    shown: list[Quality] = []
+    recorded = [{of for run in side for of in run["final"] if of[1] not in TRAIN_SPLITS} for side in runs]
+    for of in sorted(recorded[0] & recorded[1]):
+        own = [run for run in every if of in run["final"]]
+        unmeasured = [run["run_id"] for run in own if run["final"][of] is None]
+        if unmeasured:
+            return Quality("not shown", f"the final {of[0]} of run {unmeasured[0]} is not a number", metric=of[0])
+        known = [[run["final"][of] for run in side if of in run["final"]] for side in runs]
+        means = fmean(known[0]), fmean(known[1])
+        words = f"final {of[0]} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium"
+        if abs(means[1] - means[0]) > tolerance * abs(means[0]):
+            return Quality("not shown", f"{words}, more than {100 * tolerance:g}% apart", *means, metric=of[0])
+        is_set = any(of in run["still"] for run in own) or len({*known[0], *known[1]}) == 1
+        if len(own) == len(every) and (of[0] == target[0] if target else not is_set):
+            shown.append(Quality("met", f"{words}, within {100 * tolerance:g}%", *means, metric=of[0]))
+    reason = "no final metric is recorded on the same split of all runs, so equal quality is not shown"
+    return shown[0] if shown else Quality("not shown", reason)
+
+
+def _split(runs: Sequence[Run], registration: Registration) -> str:
+    """The registered split, else the one that most runs record the metric on, first by name."""
+    if registration.split is not None:
         return registration.split
-    recorded = [of for run in runs for of in run["final"] if metric in (None, of[0])]
-    counts = Counter(split if metric else (name, split) for name, split in recorded)
+    splits = [split for run in runs for metric, split in run["final"] if metric == registration.margin.metric]
+    counts = Counter(split for split in splits if split not in TRAIN_SPLITS)
     return min(counts, key=lambda split: (-counts[split], split), default="")
 
 
@@ -334,6 +353,7 @@ def _faults(sides: tuple[Side, Side], registration: Registration | None, quality
             f"an epoch of run {odd[0]['run_id']} has {odd[0]['tokens_per_dataset']:.1%} of the dataset's tokens: "
             "it is no pass over it"
         )
+    faults += _unequal_epochs(sides)
     impossible = [run["run_id"] for run in runs if run["is_impossible"]]
     if sides[0].measure == "cost_per_million_tokens" and impossible:
         faults.append(
@@ -342,6 +362,8 @@ def _faults(sides: tuple[Side, Side], registration: Registration | None, quality
         )
     if registration is not None:
         margin = registration.margin
+        if registration.split in TRAIN_SPLITS:
+            faults.append(f"registration {registration.name} is of the training split, which shows no quality")
         declared = sorted({run["target_words"] for run in runs})
         other = next((run for run in runs if run["target"] and run["target"][0] == margin.metric), None)
         if other and other["target"][1] != margin.direction:
@@ -354,6 +376,23 @@ def _faults(sides: tuple[Side, Side], registration: Registration | None, quality
             faults.append(f"registration {registration.name} has the target {wanted} and its runs {declared[0]}")
         faults += [quality.reason] if quality.status in ("missed", "missing") else []
     return faults
+
+
+def _unequal_epochs(sides: tuple[Side, Side]) -> list[str]:
+    """That an epoch of some job is no pass over what that of another is; a resumed run may count on from before."""
+    for kind in EPOCH_KINDS:
+        known = [
+            [run for job in side.jobs for run in [run for run in job.runs if kind in run["epoch_sizes"]][:1]]
+            for side in sides
+        ]
+        if all(known):
+            ordered = sorted([*known[0], *known[1]], key=lambda run: run["epoch_sizes"][kind])
+            least, most = (run["epoch_sizes"][kind] for run in (ordered[0], ordered[-1]))
+            if most <= least * (1 + _DATASET_TOLERANCE):
+                return []
+            words = f"an epoch has {least:,.0f} {kind} in run {ordered[0]['run_id']} and {most:,.0f} in run"
+            return [f"{words} {ordered[-1]['run_id']}, more than {_DATASET_TOLERANCE:.0%} apart"]
+    return []
 
 
 def _costless(sides: tuple[Side, Side], basis: str) -> list[str]:
@@ -387,16 +426,10 @@ def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
     if months:
         shown = " and ".join(f"{month:%B %Y}" for month in months)
         warnings.append(f"{shown} is not reconciled: AWS may still change its lines")
-    for side in sides:
-        hidden = context.alike(side.runs[0])
-        if hidden:
-            warnings.append(
-                f"{len(hidden)} run{'s' * (len(hidden) != 1)} of the same work on {hidden[0]['instance_type']} declare "
-                f"the workload {hidden[0]['workload_id']} and are not compared"
-            )
     return [
         *warnings,
-        *_one_sided(sides),
+        *_hidden(sides, context),
+        *_unrecorded(sides),
         *_one_job(sides),
         *_left_out(taken, context),
         *_unread(taken, context),
@@ -404,12 +437,40 @@ def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
     ]
 
 
-def _one_sided(sides: tuple[Side, Side]) -> Iterator[str]:
-    """What one side records and the other does not: unknown is not equal."""
-    for field in FIELDS:
-        recorded = [any(run[field] for run in side.runs) for side in sides]
-        if any(recorded) and not all(recorded):
-            yield f"no run on {SIDE_NAMES[recorded.index(False)]} records what the other side does: {MATCHED[field]}"
+def _hidden(sides: tuple[Side, Side], context: Context) -> Iterator[str]:
+    """Runs of other workloads that record the same work, or lack a field that would show whether they do."""
+    for side in sides:
+        run = side.succeeded[0].runs[0]
+        found = [(other, [name for name in _WORK if other[name] is None]) for other in context.alike(run)]
+        same = [other for other, missing in found if not missing]
+        if same:
+            yield (
+                f"{len(same)} run{'s' * (len(same) != 1)} of the same work on {run['instance_type']} declare "
+                f"the workload {same[0]['workload_id']} and are not compared"
+            )
+        lacking = {name for _, missing in found for name in missing}
+        if lacking:
+            words = " or ".join(_WORK[name] for name in _WORK if name in lacking)
+            run_ids = [other["run_id"] for other, missing in found if missing]
+            are = ("are", "record") if len(run_ids) > 1 else ("is", "records")
+            yield (
+                f"{_first_of(run_ids)} on {run['instance_type']} may be of the same work, {are[1]} no {words} and "
+                f"{are[0]} not compared"
+            )
+
+
+def _unrecorded(sides: tuple[Side, Side]) -> Iterator[str]:
+    """Runs without a model, a dataset or what another run records: unknown is not equal. To compile is no work."""
+    runs = [run for side in sides for run in side.runs if run["purpose"] != "compile_only"]
+    for field, words in FIELDS.items():
+        lacking = [run["run_id"] for run in runs if not run[field]]
+        if lacking and (field in _ALWAYS or len(lacking) < len(runs)):
+            yield f"{_first_of(lacking)} record{'s' * (len(lacking) == 1)} no {words}"
+
+
+def _first_of(run_ids: Sequence[str]) -> str:
+    shown, more = " and ".join(run_ids[:3]), len(run_ids) - 3
+    return f"runs {shown}" + (f" and {more} more" if more > 0 else "") if len(run_ids) > 1 else f"run {shown}"
 
 
 def _one_job(sides: tuple[Side, Side]) -> Iterator[str]:

@@ -4,10 +4,11 @@ Hard stops come first, then the arithmetic of the measured comparison, then the 
 A port that costs more than all runs it could save on decides against itself, whatever else is unknown.
 If an input is missing, the rules that need it are undecided, never false. If an undecided rule has priority and could
 change the answer, the recommendation is `run a pilot`. The same applies when no rule matches.
+No rule moves a workload to Trainium that was measured to be more expensive there, whatever its verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from math import inf, isinf
@@ -141,6 +142,18 @@ def weigh(rule: Rule, inputs: Inputs) -> Finding:
     return Finding(rule.name, rule.kind, rule.recommendation, holds, explanation, tuple(dict.fromkeys(missing)))
 
 
+def weigh_measured(rule: Rule, inputs: Inputs, pair: Mapping[str, Any] | None) -> Finding:
+    """The rule with the inputs of a workload; for Trainium it holds only where no measured cost speaks against it."""
+    found = weigh(rule, inputs)
+    if pair is None or rule.recommendation != "trainium" or found.holds is False:
+        return found
+    saving = pair["saving_ratio"]
+    if saving is None or saving >= 0:
+        return found
+    words = f"Trainium is measured to cost {percent(-float(saving))} more than {pair['baseline_instance_type']}"
+    return replace(found, holds=False, explanation=f"{found.explanation}, but {words}", missing=())
+
+
 _finding = partial(Finding, ARITHMETIC, ARITHMETIC)
 
 
@@ -157,7 +170,11 @@ def arithmetic(pair: Mapping[str, Any] | None, npv: float | None, inputs: Inputs
     ratios = (pair[name] for name in ("saving_ratio", "saving_low_ratio", "saving_high_ratio"))
     saving, low, high = (None if ratio is None else float(ratio) for ratio in ratios)
     if saving is not None:
-        costs = f"costs {percent(-saving)} more" if saving < 0 else f"saves {percent(saving)}"
+        costs = (
+            f"costs {percent(-saving)} more than {pair['baseline_instance_type']}"
+            if saving < 0
+            else f"saves {percent(saving)}"
+        )
         explanation += f", Trainium {costs}"
     if low is not None and high is not None:
         interval = f"{percent(low)} to {percent(high)}"

@@ -16,7 +16,7 @@ from pipelines.analysis.matched import FAILED, Run
 from pipelines.analysis.registration import registrations_by_workload
 from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.price_book import price_on, prices_of
-from pipelines.transforms.run_pair import FIELDS, pairs_of, runs_of
+from pipelines.transforms.run_pair import FIELDS, PAIR_KEY, pairs_of, runs_of
 
 INPUTS = (
     *run_pair.INPUTS, "detail_run_efficiency", "fct_ledger", "stg_proof__registration", "stg_tracker__unread_run",
@@ -60,12 +60,31 @@ def build(**table: pl.DataFrame) -> Rows:
         for key, baseline, candidate in pairs_of(runs)
     ]
     count = sum(rows[0].get("registration") is not None for _, rows in pairs)
+    _name_cheaper([(key, row) for key, rows in pairs for row in rows])
     of_all = {"registered_comparison_count": count, "expected_false_count": count * FALSE_RATIO}
     return [
         key | row | of_all | {"delay_cost_usd": delay_cost(row, delay.get(key["workload_id"]))}
         for key, rows in pairs
         for row in rows
     ]
+
+
+def _name_cheaper(rows: Sequence[tuple[Row, Row]]) -> None:
+    """Name the cheapest baseline machine that costs less than the candidate of a pair, where its own costs more."""
+    cheaper: dict[tuple[Any, ...], tuple[float, str]] = {}
+
+    def work(key: Row, row: Row) -> tuple[Any, ...]:
+        return *(key[name] for name in PAIR_KEY if name != "baseline_instance_type"), row["cost_basis"]
+
+    for key, row in rows:
+        if (saving := row.get("saving_ratio")) is not None and saving < 0:
+            found = saving, key["baseline_instance_type"]
+            cheaper[work(key, row)] = min(found, cheaper.get(work(key, row), found))
+    for key, row in rows:
+        if work(key, row) in cheaper and (saving := row.get("saving_ratio")) is not None and saving >= 0:
+            name = row["cheaper_baseline_instance_type"] = cheaper[work(key, row)][1]
+            words = f"{name} costs less than {key['candidate_instance_type']}, so nothing is recommended to move"
+            row["verdict_reason"] += f"; {words}"
 
 
 def left_out(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]:
@@ -135,12 +154,13 @@ def _context(runs: Sequence[Run], residual: pl.DataFrame, prices: pl.DataFrame, 
                 jobs[run["job_id"]] = has_failed and jobs.get(run["job_id"], True)
         return len(jobs), sum(jobs.values())
 
-    same_work: dict[tuple[Any, ...], list[Run]] = {}
+    by_model: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
-        same_work.setdefault(_work(run), []).append(run)
+        by_model.setdefault(_machine_and_model(run, run["model"]), []).append(run)
 
     def alike(run: Run) -> list[Run]:
-        return [other for other in same_work[_work(run)] if run["model"] and other["workload_id"] != run["workload_id"]]
+        near = [*by_model[_machine_and_model(run, run["model"])], *by_model.get(_machine_and_model(run, None), [])]
+        return [other for other in near if other["workload_id"] != run["workload_id"] and _may_be_same(other, run)]
 
     def spend(run: Run) -> float:
         return held({**run, "instance_type": None}, None, "effective")
@@ -148,5 +168,11 @@ def _context(runs: Sequence[Run], residual: pl.DataFrame, prices: pl.DataFrame, 
     return Context(held, partial(price_on, prices_of(prices)), rate, alike, spend, equal_quality)
 
 
-def _work(run: Run) -> tuple[Any, ...]:
-    return tuple(run[name] for name in ("instance_type", "billing_currency", *FIELDS, "origin_checkpoint_id"))
+def _may_be_same(other: Run, run: Run) -> bool:
+    """Whether a run records nothing but what `run` does, its model or its dataset at the least: null is unknown."""
+    is_named = run["model"] and (other["model"] or other["dataset"])
+    return bool(is_named) and all(other[name] in (None, run[name]) for name in FIELDS)
+
+
+def _machine_and_model(run: Run, model: str | None) -> tuple[Any, ...]:
+    return run["instance_type"], run["billing_currency"], run["origin_checkpoint_id"], model

@@ -86,14 +86,23 @@ def compared_units(table: Frames) -> pl.DataFrame:
 
 
 def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str, basis: str = BASIS) -> Row | None:
-    """The workload's pair with the most runs on its lesser side, one that claims a saving before one that does not."""
+    """The workload's pair with the most runs on its lesser side, one that claims a saving before one that does not.
+
+    A candidate that costs more than some baseline machine is held against that one.
+    """
     pairs = (
         comparison.filter(workload_id=workload_id, cost_basis=basis, billing_currency=currency)
         .with_columns(
             least=pl.min_horizontal("baseline_run_count", "candidate_run_count"),
             claims=pl.col("saving_ratio").is_not_null() & (pl.col("verdict") != "not comparable"),
         )
-        .sort("claims", "least", *_TYPES, descending=[True, True, False, False])
+        .sort(
+            "claims",
+            pl.col("cheaper_baseline_instance_type").is_null(),
+            "least",
+            *_TYPES,
+            descending=[True, True, True, False, False],
+        )
     )
     return pairs.row(0, named=True) if pairs.height else None
 

@@ -11,6 +11,7 @@ from pipelines.analysis import comparison
 from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run
 from pipelines.transforms import Frames, Row, Rows
+from pipelines.transforms.run_evaluation import evaluated
 from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, weaknesses
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
@@ -29,7 +30,14 @@ _DESCRIBED = (
 )
 _JUDGED = (
     *("run_id", "status", "compile_run_id", "tokens_seen_count", "tokens_unit", "dataset_tokens", "epoch_unit"),
-    *("epoch_completed_count", "epoch_tokens_seen_count", "target_metric", "target_direction", "target_value"),
+    *(
+        "epoch_completed_count",
+        "epoch_tokens_seen_count",
+        "epoch_samples_seen_count",
+        "target_metric",
+        "target_direction",
+        "target_value",
+    ),
 )
 _BILLED = (
     "run_id", "billing_currency", "accelerator_family", "region_id", "accelerator_hours", "imds_cost_usd",
@@ -37,23 +45,23 @@ _BILLED = (
     "last_billing_month", "open_billing_month", "newest_usage_date",
 )  # fmt: skip
 _STAY = ("run_id", "resource_id", "joined_at", "left_at", "accelerators_used", "accelerator_count")
-_VALUE = ("step", "metric", "split", "value")
 INPUTS = (
     "fct_run_cost", "fct_interval_cost", "dim_run", "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource",
     "stg_tracker__evaluation", "fct_ledger_piece", "fct_resource_share_hourly",
 )  # fmt: skip
 # The first evaluation that met the target, hours in which a machine of a run stood idle, those that other runs claim
-# too, and the values of evaluations.
+# too and machines that a run did not record, and the values of evaluations.
 QUERIES = {
     "fct_interval_cost": """
         select run_id, duration_ms, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
         from fct_interval_cost
         where interval_kind = 'target' and interval_key = '1'""",
     "fct_resource_share_hourly": """
-        select run_id, min(resource_id) as resource_id, count(distinct hour_started_at) as hour_count
+        select run_id, resource_id, count(distinct case when is_overbooked then hour_started_at end) as hour_count
         from fct_resource_share_hourly
-        where is_overbooked and run_id is not null
-        group by run_id""",
+        where run_id is not null and (is_overbooked or evidence in ('tag', 'tag_folded', 'type_match'))
+        group by run_id, resource_id
+        order by run_id, resource_id""",
     "stg_tracker__evaluation": """
         select run_id, evaluated_at, step, evaluation_no, metric, split, value from stg_tracker__evaluation""",
     "fct_ledger_piece": """
@@ -97,20 +105,24 @@ def runs_of(table: Frames) -> list[Run]:
     begun = resource.join(table["dim_run"].select("run_id", "started_at"), on="run_id")
     late = begun.filter(pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE).select("resource_id").unique()
     idle = _by(table["fct_ledger_piece"].join(late, on="resource_id", how="semi").iter_rows(named=True), "resource_id")
-    final, target_split, same = _evaluated(table["stg_tracker__evaluation"], table["dim_run"])
-    overbooked = _by(table["fct_resource_share_hourly"].iter_rows(named=True), "run_id")
+    evaluations = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
+    shared = _by(table["fct_resource_share_hourly"].iter_rows(named=True), "run_id")
     for run_id, run in found.items():
         about = described[run_id]
         run["target"] = _target(about)
         run["target_words"] = target_words(run["target"])
-        run["machines"] = sorted({stay["resource_id"] for stay in stays.get(run_id, [])})
+        held = [*stays.get(run_id, []), *shared.get(run_id, [])]
+        run["machines"] = sorted({stay["resource_id"] for stay in held})
         run["base_checkpoint_id"] = bases.get(run_id)
-        run["target_split"] = target_split.get(run_id)
-        run["final"] = final.get(run_id, {})
+        run["target_split"] = evaluations.target_split.get(run_id)
+        run["final"] = evaluations.final.get(run_id, {})
+        run["still"] = evaluations.still.get(run_id, set())
         # Runs of the same evaluations have the same numbers.
-        run["evaluations"] = same.get(run_id, ())
-        run["tokens_per_dataset"] = _tokens_per_dataset(about)
-        run["overbooked"] = list(overbookings(run_id, overbooked.get(run_id, [])))
+        run["evaluations"] = evaluations.same.get(run_id, ())
+        run["epoch_sizes"] = _epoch_sizes(about)
+        tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
+        run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
+        run["overbooked"] = list(overbookings(run_id, shared.get(run_id, [])))
         run["warnings"] = [*run["overbooked"], *weaknesses(run, stays.get(run_id, []), on_machine, idle)]
     _add_jobs(found, table["dim_run_ancestor"])
     return list(found.values())
@@ -178,29 +190,6 @@ def _by(rows: Iterable[Row], column: str) -> dict[str, Rows]:
     return found
 
 
-def _evaluated(
-    evaluation: pl.DataFrame, dim_run: pl.DataFrame
-) -> tuple[dict[str, dict[tuple[str, str], float | None]], dict[str, str], dict[str, tuple[int, ...]]]:
-    """By run: the last value by metric and split; the split of the first evaluation that met the target; and a number
-    for each step, metric, split and value, the same in all runs."""
-    values = evaluation.sort("evaluated_at", "step", "evaluation_no", nulls_last=True).select("run_id", *_VALUE)
-    final: dict[str, dict[tuple[str, str], float | None]] = {}
-    of_split = values.group_by("run_id", "metric", "split", maintain_order=True).agg(pl.col("value").last())
-    for run_id, metric, split, value in of_split.iter_rows():
-        final.setdefault(run_id, {})[metric, split] = value
-    target = dim_run.select("run_id", "target_metric", "target_value", is_most=pl.col("target_direction") == "max")
-    value, least = pl.col("value").fill_nan(None), pl.col("target_value")
-    met = (
-        values.join(target, left_on=["run_id", "metric"], right_on=["run_id", "target_metric"], maintain_order="left")
-        .filter(pl.when("is_most").then(value >= least).when(~pl.col("is_most")).then(value <= least))
-        .group_by("run_id")
-        .agg(pl.col("split").first())
-    )
-    numbers = values.select(_VALUE).unique().with_row_index("number")
-    same = values.join(numbers, on=_VALUE, nulls_equal=True).group_by("run_id").agg(pl.col("number").unique().sort())
-    return final, dict(met.iter_rows()), {run_id: tuple(own) for run_id, own in same.iter_rows()}
-
-
 def target_words(target: tuple[str, str, float] | None) -> str:
     """A target as people write it."""
     return "no target" if target is None else f"{target[0]} {'>=' if target[1] == 'max' else '<='} {target[2]:g}"
@@ -211,12 +200,15 @@ def _target(about: Mapping[str, Any]) -> tuple[str, str, float] | None:
     return None if None in target else target
 
 
-def _tokens_per_dataset(about: Mapping[str, Any]) -> float | None:
-    """Tokens of a recorded epoch over those of the dataset: 1 where an epoch is the dataset."""
-    needed = about["epoch_tokens_seen_count"], about["epoch_completed_count"], about["dataset_tokens"]
-    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not all(needed):
-        return None
-    return float(needed[0]) / float(needed[1]) / float(needed[2])
+def _epoch_sizes(about: Mapping[str, Any]) -> dict[str, float]:
+    """Tokens and samples of an epoch that is a pass over the dataset, as far as recorded of the whole job."""
+    epochs, seen = (
+        about["epoch_completed_count"],
+        {kind: about[f"epoch_{kind}_seen_count"] for kind in comparison.EPOCH_KINDS},
+    )
+    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not epochs:
+        return {}
+    return {kind: float(count) / float(epochs) for kind, count in seen.items() if count}
 
 
 def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:

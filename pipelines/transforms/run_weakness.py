@@ -54,8 +54,8 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
 
 def overbookings(run_id: str, hours: Rows) -> Iterator[str]:
     """That other runs claim the same accelerators; `hours` has a row per machine with the count of such hours."""
-    for row in hours:
-        count = row["hour_count"]
+    row = max(hours, key=lambda row: row["hour_count"], default=None)
+    if row and (count := row["hour_count"]):
         yield (
             f"run {run_id} and others claim more of {row['resource_id']} than it has in {count} "
             f"hour{'s' * (count != 1)}: its cost is not certain"

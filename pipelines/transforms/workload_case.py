@@ -12,6 +12,7 @@ import polars as pl
 from pipelines.analysis import recommendation
 from pipelines.analysis.break_even import runs_to_break_even
 from pipelines.analysis.comparison import SIDES
+from pipelines.analysis.recommendation import weigh_measured
 from pipelines.transforms import Frames, Row, number, port_case
 from pipelines.transforms.run_pair import FAMILY_PAIRS
 
@@ -62,8 +63,10 @@ class WorkloadCase:
     @cached_property
     def findings(self) -> list[recommendation.Finding]:
         """Every rule applied to it, in the order in which they decide."""
-        stops = [recommendation.weigh(rule, self.inputs) for rule in self.rules if rule.kind == "hard_stop"]
-        scenarios = [recommendation.weigh(rule, self.inputs) for rule in self.rules if rule.kind == "scenario"]
+        stops, scenarios = (
+            [weigh_measured(rule, self.inputs, self.pair) for rule in self.rules if rule.kind == kind]
+            for kind in ("hard_stop", "scenario")
+        )
         unpaid = recommendation.repayment(self.inputs)
         case = self.port and self.port.case
         measured = recommendation.arithmetic(self.pair, case.expected if case else None, self.inputs)

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from support.lab import Lab
 
-P5, TRN1 = "p5.48xlarge", "trn1.32xlarge"
-PRICES = {P5: 55.04, TRN1: 21.50, "trn1n.32xlarge": 24.78}
+P5, P4D, TRN1 = "p5.48xlarge", "p4d.24xlarge", "trn1.32xlarge"
+PRICES = {P5: 55.04, P4D: 21.957642, TRN1: 21.50, "trn1n.32xlarge": 24.78}
 HOURS = {P5: (0.8, 0.88, 0.968), TRN1: (0.5, 0.55, 0.605)}
 FAMILY = {P5: "gpu", TRN1: "trainium"}
 WORK = {
@@ -91,7 +91,8 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
         )
         resource = own | {
             "attempt_no": 1,
-            "resource_id": run["machine"],
+            "resource_id": run.get("recorded_machine", run["machine"]),
+            "account_id": "000033334444",
             "instance_type": run["kind"],
             "region_id": "us-west-2",
             "accelerators_used": run.get("accelerators"),
@@ -111,29 +112,28 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
                     "epoch_index": 1,
                     "completed_at": end,
                     "tokens_seen": run["epoch_tokens"],
+                    "samples_seen": run.get("epoch_samples"),
                     "fraction": 1.0,
                 }
             )
-        if run["loss"] is not None:
+        scores = [*run.get("scores", ()), *([("eval_loss", run["split"], 100, run["loss"])] if run["loss"] else [])]
+        for metric, split, step, value in scores:
             made["tracker_evaluation"].append(
                 own
                 | {
                     "attempt_no": 1,
-                    "step": 100,
-                    "metric": "eval_loss",
-                    "value": run["loss"],
-                    "split": run["split"],
-                    "evaluated_at": end,
+                    "step": step,
+                    "metric": metric,
+                    "value": value,
+                    "split": split,
+                    "evaluated_at": end - timedelta(seconds=100 - step),
                 }
             )
     return lines, made
 
 
-def verdict(
-    runs: Runs, is_registered: bool, exclusions: list[dict[str, Any]] | None = None, **more: Any
-) -> dict[str, Any]:
-    """The effective row of the comparison."""
-    lines, records = tables(runs)
+def proof(exclusions: list[dict[str, Any]] | None = None, **more: Any) -> dict[str, list[dict[str, Any]]]:
+    """The records of the registration."""
     registration = {
         "registration": "july",
         "source_file": "july.toml",
@@ -147,11 +147,18 @@ def verdict(
         "cost_basis": "effective",
         "seal": "0" * 64,
     } | more.get("registration", {})
-    proof = {
-        "proof_registration": [registration] if is_registered else [],
+    return {
+        "proof_registration": [registration],
         "proof_run": [{"registration": "july", **row} for row in (exclusions or []) + more.get("listed", [])],
     }
-    with Lab({"2026-07": lines}, records, registrations=proof) as lab:
+
+
+def verdict(
+    runs: Runs, is_registered: bool, exclusions: list[dict[str, Any]] | None = None, **more: Any
+) -> dict[str, Any]:
+    """The effective row of the comparison."""
+    lines, records = tables(runs)
+    with Lab({"2026-07": lines}, records, registrations=proof(exclusions, **more) if is_registered else {}) as lab:
         rows = lab.ask(
             "select * from mart_silicon_comparison where cost_basis = 'effective'", "mart_silicon_comparison"
         )
@@ -178,6 +185,32 @@ def test_the_pilot_of_a_supported_comparison_has_runs() -> None:
     assert rows == [("run a pilot", True, True)]
 
 
+def test_a_move_that_an_old_gpu_proves_needs_the_newer_one_to_agree() -> None:
+    """Trainium's runs of half the hours cost 5.38 to 6.50, those of p4d.24xlarge at $21.96 17.57 to 21.26: proven.
+
+    Those of p5.48xlarge of a sixteenth of the hours cost 2.75 to 3.33, so Trainium costs 5.375 / 2.752 = 1.953 times as
+    much, 95.3% more.
+    """
+    share = {P5: 1 / 16, TRN1: 1 / 2}
+    runs = [run | {"hours": run["hours"] * share[run["kind"]]} for run in sound()]
+    old = [
+        run | {"kind": P4D, "run_id": f"old-{run['run_id']}", "machine": f"i-0old{run['day']}"}
+        for run in sound()
+        if run["kind"] == P5
+    ]
+    lines, records = tables([*runs, *old])
+    with Lab({"2026-07": lines}, records, registrations=proof()) as lab:
+        pairs = lab.ask(
+            "select baseline_instance_type, verdict, cheaper_baseline_instance_type, verdict_reason "
+            "from mart_silicon_comparison where cost_basis = 'effective' order by 1",
+            "mart_silicon_comparison",
+        )
+        advice = lab.ask("select recommendation, recommendation_reason from mart_portfolio", "mart_portfolio")
+    assert [pair[:3] for pair in pairs] == [(P4D, "proven", P5), (P5, "inconclusive", None)]
+    assert f"{P5} costs less than {TRN1}, so nothing is recommended to move" in pairs[0][3]
+    assert (advice[0][0], "Trainium costs 95.3% more than p5.48xlarge" in advice[0][1]) == ("run a pilot", True)
+
+
 def all_of(family: str, **changes: Any) -> Callable[[Runs], Runs]:
     return lambda runs: [run | (changes if run["run_id"].startswith(family) else {}) for run in runs]
 
@@ -196,6 +229,7 @@ def added(*more: dict[str, Any]) -> Callable[[Runs], Runs]:
     return route
 
 
+NO_TARGET = dict.fromkeys(("target_metric", "target_value", "target_direction"))
 EXPENSIVE = {"like": "trainium-1", "machine": "i-0other", "day": 25, "hours": 1.0}
 FAILED = EXPENSIVE | {"loss": None, "day": 10}
 ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
@@ -236,9 +270,38 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         added(EXPENSIVE | {"run_id": "hidden", "record": {"workload_id": "elsewhere"}}),
         "declare the workload elsewhere",
     ),
+    "failed runs that leave a field of their work out": (
+        added(FAILED | {"run_id": "hidden", "status": "failed", "record": {"precision": None}}),
+        "run hidden on trn1.32xlarge may be of the same work, records no precision and is not compared",
+    ),
+    "failed runs that record no target": (
+        added(FAILED | {"run_id": "hidden", "status": "failed", "record": NO_TARGET}),
+        "run hidden on trn1.32xlarge may be of the same work, records no target and is not compared",
+    ),
+    "runs that record nothing but a target": (
+        all_of("", record={"workload_id": WORKLOAD, **dict.fromkeys(("model", "dataset"))}),
+        "runs gpu-1 and gpu-2 and gpu-3 and 3 more record no model",
+    ),
+    "one run of another dataset, unrecorded": (
+        lambda runs: [
+            run | {"record": {"workload_id": WORKLOAD} | ({"dataset": None} if run["run_id"] == "trainium-1" else {})}
+            for run in runs
+        ],
+        "run trainium-1 records no dataset",
+    ),
     "epochs that are not the dataset": (
         all_of("trainium", epoch_tokens=5e8, record={"dataset_tokens": 1e9}),
         "it is no pass over it",
+    ),
+    "epochs of other tokens than those of the other side": (
+        lambda runs: [run | {"epoch_tokens": 1e9 if run["kind"] == P5 else 1e8} for run in runs],
+        "an epoch has 100,000,000 tokens in run trainium-1 and 1,000,000,000 in run",
+    ),
+    "epochs of other samples than those of the other side": (
+        lambda runs: [
+            run | {"epoch_tokens": None, "epoch_samples": 1000 if run["kind"] == P5 else 940} for run in runs
+        ],
+        "an epoch has 940 samples in run trainium-1 and 1,000 in run",
     ),
     "killed without an end": (
         added(FAILED | {"run_id": "killed", "is_killed": True}),
@@ -294,7 +357,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     ),
     "one side that records nothing of its data": (
         lambda runs: record("trainium", workload_id=WORKLOAD, dataset=None)(record("gpu", workload_id=WORKLOAD)(runs)),
-        "no run on Trainium records what the other side does: datasets",
+        "runs trainium-1 and trainium-2 and trainium-3 record no dataset",
     ),
     "a target that one side never meets": (
         lambda runs: [
@@ -307,6 +370,24 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "replicates on one machine": (
         lambda runs: [
             run | ({"machine": "i-0one", "day": 11, "hour": 8 + int(run["run_id"][-1])} if run["kind"] == TRN1 else {})
+            for run in runs
+        ],
+        "independent runs a side; an interval needs 3",
+    ),
+    # Each run describes its machine, and the one machine of that kind fits it.
+    "replicates on one machine that is found by its type": (
+        lambda runs: [
+            run
+            | (
+                {
+                    "machine": "i-0one",
+                    "recorded_machine": f"any {TRN1}",
+                    "day": 11,
+                    "hour": 8 + int(run["run_id"][-1]),
+                }
+                if run["kind"] == TRN1
+                else {}
+            )
             for run in runs
         ],
         "independent runs a side; an interval needs 3",
@@ -333,6 +414,55 @@ def test_a_trivial_target_shows_no_equal_quality(is_registered: bool) -> None:
     row = verdict(runs, is_registered, workload_id="ours", registration={"target_value": 3.5})
     assert row["verdict"] == ("not comparable" if is_registered else "indicative")
     assert "final eval_loss is 1.902 on GPU and 3.402 on Trainium" in row["verdict_reason"]
+
+
+def scored(loss: bool, *scores: tuple[str, str, int, Callable[[int, str], float]]) -> Runs:
+    """The sound runs with epochs and without a target; the scores by the run's number and its machine."""
+    return [
+        run
+        | {
+            "epoch_tokens": 1e9,
+            "record": NO_TARGET,
+            "loss": run["loss"] if loss else None,
+            "scores": [(*of, value(int(run["run_id"][-1]), run["kind"])) for *of, value in scores],
+        }
+        for run in sound()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected", "sentence"),
+    [
+        (scored(True), "supported", "final eval_loss is 2.002 on GPU and 2.002 on Trainium, within 1%"),
+        # The accuracy of Trainium is half that of the GPU, and of the training split it may be.
+        (
+            scored(True, ("accuracy", "eval", 100, lambda number, kind: (0.8 if kind == P5 else 0.4) + number / 1000)),
+            "indicative",
+            "final accuracy is 0.802 on GPU and 0.402 on Trainium, more than 1% apart",
+        ),
+        (scored(True, ("loss", "train", 100, lambda number, kind: 1.0 + (kind == P5))), "supported", "final eval_loss"),
+        # A learned figure is not the same in all six runs; nor does it keep one value through a run.
+        (scored(False, ("batch_size", "eval", 100, lambda *_: 256.0)), "indicative", "no final metric is recorded"),
+        (
+            scored(
+                False,
+                ("rate", "eval", 50, lambda number, _: 1 + number / 1000),
+                ("rate", "eval", 100, lambda number, _: 1 + number / 1000),
+            ),
+            "indicative",
+            "no final metric is recorded",
+        ),
+        (
+            scored(False, ("loss", "train", 100, lambda number, _: 2 + number / 1000)),
+            "indicative",
+            "no final metric is recorded",
+        ),
+    ],
+    ids=["loss alone", "another metric differs", "train differs", "set in all runs", "still in a run", "train alone"],
+)
+def test_every_final_metric_of_an_evaluation_split_agrees(runs: Runs, expected: str, sentence: str) -> None:
+    row = verdict(runs, False)
+    assert (row["verdict"], sentence in row["verdict_reason"]) == (expected, True), row["verdict_reason"]
 
 
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
@@ -490,6 +620,11 @@ def test_a_price_change_inside_a_side_proves_nothing(is_registered: bool) -> Non
     ]
     row = verdict(runs, is_registered)
     assert (row["verdict"], "at list prices of 2026-07-13" in row["verdict_reason"]) == ("indicative", True)
+
+
+def test_a_failed_run_of_other_work_that_leaves_a_field_out_changes_nothing() -> None:
+    other = added(FAILED | {"run_id": "other", "status": "failed", "record": {"precision": None, "dataset": "books"}})
+    assert verdict(other(sound()), True)["verdict"] == "proven"
 
 
 def test_later_runs_do_not_change_a_registered_verdict() -> None:

@@ -63,11 +63,18 @@ def test_half_the_ports_fail() -> None:
     assert replace(FACTS, success_ratio=0.5).expected == pytest.approx(-1_600)
 
 
-def test_probability_without_an_interval_is_that_of_enough_runs() -> None:
+def test_probability_without_an_interval_is_unknown() -> None:
+    assert payback_probability(FACTS, None, None) is None
+    assert payback_probability(FACTS, 2_000, None) is None
+    # What cost nothing is paid back if it succeeds.
+    assert payback_probability(replace(FACTS, port_cost=0, success_ratio=0.9), None, None) == 0.9
+
+
+def test_probability_of_an_exact_saving_is_that_of_enough_runs() -> None:
     """Two runs needed, one expected: 1 - P(0) - P(1) = 1 - 2/e; half of it where half of ports fail."""
     case = Case(port_cost=20, baseline=20, saving_per_run=10, runs_per_month=0.5, months=2)
-    assert payback_probability(case, None, None) == pytest.approx(1 - 2 / exp(1))
-    assert payback_probability(replace(case, success_ratio=0.5), None, None) == pytest.approx(0.5 - 1 / exp(1))
+    assert payback_probability(case, 10, 10) == pytest.approx(1 - 2 / exp(1))
+    assert payback_probability(replace(case, success_ratio=0.5), 10, 10) == pytest.approx(0.5 - 1 / exp(1))
 
 
 def test_probability_with_an_interval() -> None:
@@ -120,7 +127,7 @@ def test_bars_by_hand() -> None:
 @given(cases, st.floats(1, 1e4), st.booleans())
 def test_the_probability_is_that_of_scipy(case: Case, width: float, has_interval: bool) -> None:
     """Poisson numbers of runs and a normal saving, all of them added up."""
-    low, high = (case.saving_per_run - width / 2, case.saving_per_run + width / 2) if has_interval else (None, None)
+    low, high = (case.saving_per_run + end * width / 2 * has_interval for end in (-1, 1))
     expected = case.runs_per_month * case.months
     runs = np.arange(1, int(poisson.ppf(1 - 1e-12, expected)) + 2)
     if has_interval:

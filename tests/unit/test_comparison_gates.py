@@ -67,6 +67,8 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "origin_checkpoint_id": None,
         "target_split": "eval",
         "final": {("eval_loss", "eval"): 2.0 + int(name[-1]) / 100},
+        "still": set(),
+        "epoch_sizes": {},
         "tokens_per_dataset": None,
         "warnings": [],
         "evaluations": (),

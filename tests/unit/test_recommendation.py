@@ -20,6 +20,7 @@ from pipelines.analysis.recommendation import (
     repayment,
     rules_of,
     weigh,
+    weigh_measured,
 )
 from pipelines.base import resources
 
@@ -56,6 +57,7 @@ def pair(
 ) -> dict[str, Any]:
     """The comparison of a workload's two sides, as mart_silicon_comparison has it."""
     return {
+        "baseline_instance_type": "p5.48xlarge",
         "verdict": verdict,
         "verdict_reason": reason,
         "saving_ratio": saving,
@@ -87,7 +89,10 @@ def of(name: str) -> Rule:
 
 
 def recommend(inputs: dict[str, Any], measured: Measured = (None, None)) -> Decision:
-    stops, scenarios = ([weigh(r, inputs) for r in RULES if r.kind == kind] for kind in ("hard_stop", "scenario"))
+    stops, scenarios = (
+        [weigh_measured(rule, inputs, measured[0]) for rule in RULES if rule.kind == kind]
+        for kind in ("hard_stop", "scenario")
+    )
     return decide([*stops, arithmetic(*measured, inputs), *scenarios], SITUATIONS)
 
 
@@ -181,13 +186,17 @@ def test_a_missing_input_recommends_a_pilot_where_it_could_change_the_answer(
         (TIE, {}, "trainium"),
         (TIE, {"baseline_lead_days": 0.0}, "gpu"),
         (TIE, {"baseline_lead_days": 5.0}, "either"),
-        # Two runs a side prove nothing: the scenario stands.
-        ((pair("indicative", "2 runs", -0.4), None), {}, "trainium"),
-        # A stop comes before the arithmetic, and so does what alone can be had in time.
+        # Two runs a side prove nothing: the scenario stands, unless it moves to what they measured as more expensive.
+        ((pair("indicative", "2 runs", 0.4), None), {}, "trainium"),
+        ((pair("indicative", "2 runs", -0.4), None), {}, PILOT),
+        ((pair("indicative", "2 runs", -0.4), None), {"architecture": "novel"}, "gpu"),
+        ((pair("indicative", "2 runs", -0.4), None), {"need_within_days": 10}, PILOT),
+        # A stop comes before the arithmetic, and so does what alone can be had in time where it may be cheaper.
         (PROVEN, {"custom_cuda": "heavy"}, "gpu"),
-        (DISPROVEN, {"need_within_days": 10}, "trainium"),
-        # Lead times are not known, and Trainium might be the only one in time.
-        (DISPROVEN, {"need_within_days": 10, "baseline_lead_days": None}, PILOT),
+        (TIE, {"need_within_days": 10}, "trainium"),
+        (DISPROVEN, {"need_within_days": 10}, "gpu"),
+        # Lead times are not known, and Trainium might be the only one in time; it would be more expensive.
+        (DISPROVEN, {"need_within_days": 10, "baseline_lead_days": None}, "gpu"),
     ],
 )
 def test_arithmetic_overrides_scenarios_and_availability_breaks_ties(

@@ -20,6 +20,8 @@ _LARGEST = 1 << 63
 # Start and end columns by table.
 _SPAN = ("started_at", "ended_at")
 _SPANS = {"run": _SPAN, "attempt": _SPAN, "phase": _SPAN, "resource": ("joined_at", "left_at")}
+# How names of metrics end that the trainer logs of an evaluation's own speed.
+SPEEDS = ("_runtime", "_per_second", "_model_preparation_time")
 # The tag, parameter or label that declares the run id in another tool's record.
 DECLARED = "trainledger.run_id"
 UNREAD = "tracker_unread_run"
@@ -58,8 +60,9 @@ def epoch_count(position: float) -> int:
 
 
 def is_evaluation(metric: str) -> bool:
-    """Whether the name of a metric is that of an evaluation: `val_loss`, `eval/accuracy`."""
-    return metric.replace("/", "_").split("_")[0] in ("val", "valid", "validation", "test", "eval")
+    """Whether the name of a metric is that of an evaluation: `val_loss`, `eval/accuracy`, but not its speed."""
+    kind = metric.replace("/", "_").split("_")[0]
+    return kind in ("val", "valid", "validation", "test", "eval") and not metric.endswith(SPEEDS)
 
 
 def clean(table: str, rows: Sequence[Mapping[str, Any]], columns: Schema, warnings: list[str]) -> list[dict[str, Any]]:

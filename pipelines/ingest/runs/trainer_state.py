@@ -12,14 +12,13 @@ from typing import Any
 
 from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, epoch_count, open_run_store, utc
+from pipelines.ingest.runs.records import SPEEDS, Row, RunRecords, RunRows, Tables, epoch_count, open_run_store, utc
 from pipelines.warehouse.storage import Object, Store
 
 STATE = "trainer_state.json"
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin", "adapter_model.safetensors", "adapter_model.bin",
             "model.safetensors.index.json", "pytorch_model.bin.index.json")  # fmt: skip
 _OPTIMIZER = ("optimizer.pt", "optimizer.bin", "global_step", "rng_state")
-_SPEEDS = ("_runtime", "_per_second", "_model_preparation_time")
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def _run(saves: list[_Save]) -> Tables:
     for save in saves:
         for entry in save.content.get("log_history") or []:
             for key, value in entry.items():
-                if key.startswith("eval_") and not key.endswith(_SPEEDS) and isinstance(value, int | float):
+                if key.startswith("eval_") and not key.endswith(SPEEDS) and isinstance(value, int | float):
                     step = int(entry.get("step", save.step))
                     score = {"metric": key, "value": float(value), "step": step, "split": "eval"}
                     scores.setdefault((key, step), score | {"evaluated_at": save.written_at})

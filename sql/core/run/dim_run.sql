@@ -25,13 +25,15 @@ attempt as (
 
 -- An epoch repeated after a restart counts once, with the largest part of it that was completed.
 epoch as (
-    select run_id, epoch_index, cast(max(fraction) as decimal(20, 6)) as fraction, max(tokens_seen) as tokens_seen
+    select run_id, epoch_index, cast(max(fraction) as decimal(20, 6)) as fraction, max(tokens_seen) as tokens_seen,
+        max(samples_seen) as samples_seen
     from stg_tracker__epoch
     group by run_id, epoch_index
 ),
 
 epochs as (
-    select run_id, sum(fraction) as epoch_completed_count, max(tokens_seen) as epoch_tokens_seen_count
+    select run_id, sum(fraction) as epoch_completed_count, max(tokens_seen) as epoch_tokens_seen_count,
+        max(samples_seen) as epoch_samples_seen_count
     from epoch
     group by run_id
 ),
@@ -52,7 +54,8 @@ unmeasured as (
 
 progress as (
     select
-        run.run_id, epochs.epoch_completed_count, epochs.epoch_tokens_seen_count, saved.checkpoint_durable_count,
+        run.run_id, epochs.epoch_completed_count, epochs.epoch_tokens_seen_count, epochs.epoch_samples_seen_count,
+        saved.checkpoint_durable_count,
         -- Epochs and checkpoints both record the tokens seen so far; heartbeats count where no epoch does.
         greatest(epochs.epoch_tokens_seen_count, saved.checkpoint_tokens_seen_count,
             case when epochs.epoch_tokens_seen_count is null then attempt.attempt_tokens_seen_count end) as tokens_seen_count,
@@ -91,7 +94,8 @@ select
     coalesce(progress.epoch_completed_count, ratio(progress.tokens_seen_count, case run.epoch_unit
         when 'dataset_pass' then run.dataset_tokens when 'token_block' then run.epoch_unit_size end), 0) as epoch_completed_count,
     coalesce(progress.checkpoint_durable_count, 0) as checkpoint_durable_count,
-    progress.tokens_seen_count, progress.epoch_tokens_seen_count, progress.evaluation_unmeasured_count,
+    progress.tokens_seen_count, progress.epoch_tokens_seen_count, progress.epoch_samples_seen_count,
+    progress.evaluation_unmeasured_count,
     run.source_name
 from stg_tracker__run as run
 cross join policy
