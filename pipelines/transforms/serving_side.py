@@ -22,6 +22,7 @@ BEDROCK = "bedrock"
 # Traffic counts over so many days before the newest use of any line of the payer.
 WINDOW_DAYS = 90
 _COUNTED = tuple(f"{kind}_tokens" for kind in KINDS)
+_COUNTS = pl.col(*_COUNTED).cast(pl.Float64).fill_null(0)
 _COSTS = tuple(f"{basis}_cost_usd" for basis in BASES)
 QUERIES = {
     # Hours of all servers of a kind. A cost is unknown where any part of it is.
@@ -38,8 +39,7 @@ QUERIES = {
             case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from detail_serving_capacity_hourly
         where billed_cost_usd is not null
-        group by model, billing_currency, platform, accelerator_family, instance_type, payer_account_id,
-            cast(hour_started_at as date), hour_started_at
+        group by all
     """,
     # Batches and flexible requests wait, so no endpoint takes their place.
     "detail_bedrock_usage_daily": """
@@ -50,15 +50,14 @@ QUERIES = {
             case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from detail_bedrock_usage_daily
         where bucket = 'serving' and billed_by = 'tokens' and model is not null and tier not in ('batch', 'flex')
-        group by model, billing_currency, payer_account_id, region_id, usage_date,
-            case when token_kind like 'cache_write%' then 'cache_write' else token_kind end
+        group by all
     """,
     # Capacity of Bedrock, with the tokens of its calls where they are known.
     "mart_inference_cost_daily": """
         select model, billing_currency, tier, payer_account_id, region_id, usage_date,
-            count(output_tokens) = count(*) as is_measured,
-            sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens,
-            sum(cache_write_tokens) as cache_write_tokens, sum(output_tokens) as output_tokens,
+            count(output_tokens) = count(*) as is_measured, sum(input_tokens) as input_tokens,
+            sum(cache_read_tokens) as cache_read_tokens, sum(cache_write_tokens) as cache_write_tokens,
+            sum(output_tokens) as output_tokens,
             case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
             case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from mart_inference_cost_daily
@@ -156,23 +155,14 @@ def sides_of(table: Frames) -> list[Side]:
 
 
 def _used(frame: pl.DataFrame, bill: pl.DataFrame, *key: str) -> Iterator[tuple[Any, pl.DataFrame, list[date]]]:
-    """Each way's rows in the newest WINDOW_DAYS of its payers' bill, and the days of the bill since its first use.
-
-    A day of a month that is not delivered is unknown, not one without use.
-    """
+    """Each way's rows in the newest WINDOW_DAYS of its payers' bill, and the delivered days since the first."""
     for values, every in frame.drop_nulls("model").group_by(key, maintain_order=True):
         own = bill.join(every, ["payer_account_id", "billing_currency"], "semi")
         newest: Any = max(own["newest_date"].drop_nulls().append(every["usage_date"]))
         recent = every.filter(pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS))
-        if recent.is_empty():
-            continue
-        months = set(own["billing_month"])
-        days = pl.date_range(recent["usage_date"].min(), newest, eager=True)  # type: ignore[arg-type]
-        yield values, recent, [day for day in days if day.replace(day=1) in months]
-
-
-def _counted(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.with_columns(pl.col(*_COUNTED).cast(pl.Float64).fill_null(0))
+        if not recent.is_empty():
+            days = pl.date_range(recent["usage_date"].min(), newest, eager=True)  # type: ignore[arg-type]
+            yield values, recent, [day for day in days if day.replace(day=1) in set(own["billing_month"])]
 
 
 def _days(own: pl.DataFrame, billed: Sequence[date], *sums: pl.Expr) -> Row:
@@ -203,7 +193,7 @@ def _servers(hours: pl.DataFrame, bill: pl.DataFrame) -> Iterator[Side]:
     key = ("model", "billing_currency", "platform", "accelerator_family", "instance_type")
     for values, recent, billed in _used(hours, bill, *key):
         model, currency, platform, family, instance_type = values
-        own = _counted(recent)
+        own = recent.with_columns(_COUNTS)
         tokens = own.group_by("hour_started_at").agg(pl.sum_horizontal(pl.col(*_COUNTED).sum()).alias("tokens"))
         found = _days(own, billed, pl.col(*_COUNTED, "up_seconds").sum(), pl.col("is_measured").fill_null(True).all())
         sums = {name: float(found["days"][name].sum()) for name in (*_COUNTED, "up_seconds")}
@@ -244,7 +234,7 @@ def _managed(usage: pl.DataFrame, bill: pl.DataFrame, busiest: Mapping[str, Any]
 def _reserved(paid: pl.DataFrame, bill: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]:
     """Capacity of Bedrock, with the tokens of its calls where they are known."""
     for (model, currency, tier), recent, billed in _used(paid, bill, "model", "billing_currency", "tier"):
-        found = _days(_counted(recent), billed, pl.col(*_COUNTED).sum(), pl.col("is_measured").all())
+        found = _days(recent.with_columns(_COUNTS), billed, pl.col(*_COUNTED).sum(), pl.col("is_measured").all())
         yield _of_bedrock(model, currency, found, busiest, is_capacity=True, tier=str(tier))
 
 
