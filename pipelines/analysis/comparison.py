@@ -10,7 +10,7 @@ from typing import Any
 
 from pipelines.analysis.estimate import Estimate, estimate
 from pipelines.analysis.matched import Run, Side, choose
-from pipelines.analysis.registration import Quality, Registration, first_result, judge_quality
+from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.sensitivity import claimed, shares_of_evidence, spent
 from pipelines.analysis.verdict import DECIDED, RUN_FLOOR, Evidence, judge, minus
 
@@ -82,17 +82,17 @@ def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Regist
     if registration is not None:
         excluded = registration.in_time(baseline, candidate)
         notes = list(filter(None, (registration.fault(runs, excluded) for runs in (baseline, candidate))))
-        if not notes and registration.registered_on >= first_result(baseline, candidate):
+        if not notes and (when := registration.came_late(baseline, candidate)):
             notes.append(
-                f"registration {registration.name} of {registration.registered_on} came after the first results of "
-                "both sides and counts for nothing"
+                f"registration {registration.name} of {registration.registered_on} {when}; it counts for nothing"
             )
         if notes:
             registration, excluded = None, {}
     if registration is not None:
         ids = {run["run_id"] for run in (*baseline, *candidate)}
         notes = [
-            f"the exclusion of run {run_id} of {day} came after the first result of the later side and does not count"
+            f"the exclusion of run {run_id} of {day} came after the first result of the later side, or a build first "
+            "read it after results of both sides were published, and does not count"
             for run_id, (day, _) in sorted(registration.excluded.items())
             if run_id in ids and run_id not in excluded
         ]

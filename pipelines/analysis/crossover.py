@@ -91,7 +91,7 @@ def break_even_tokens_per_second(usd_per_hour: float, price: float) -> float | N
 def saving_of_days(days: Sequence[date], baseline: Sequence[float], candidate: Sequence[float]) -> Estimate:
     """The saving of the candidate over the same days of traffic: days are the replicates, weeks the clusters.
 
-    Each day is a pair, for both sides serve its tokens. Where every day saves the same, prices alone decide and the
+    Each day is a pair, for both sides serve its tokens. Where every week saves the same, prices alone decide and the
     interval is that saving. ValueError where a side cost nothing.
     """
     weeks = [(day - timedelta(days=day.weekday())).toordinal() for day in days]
@@ -150,7 +150,7 @@ def _cheaper(estimates: Mapping[str, Estimate | None]) -> tuple[str, int | None]
         concluded.add(one.conclusion)
         is_interval |= one.low != one.high
         low, high = percent(one.low), percent(one.high)
-        span = f"{low} on every day" if one.low == one.high else low if low == high else f"{low} to {high}"
+        span = f"{low} in every week" if one.low == one.high else low if low == high else f"{low} to {high}"
         words.append(f"{span} ({basis})")
     reason = f"the saving {'(95% interval) ' if is_interval else ''}is {', '.join(words)}"
     if len(concluded) > 1:

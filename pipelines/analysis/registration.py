@@ -79,7 +79,9 @@ class Registration:
     """The registration in force of a workload: `excluded` runs with day and reason, `pairs` (baseline, candidate).
 
     `listed` has the closed list of runs of a family; a family without one is its runs that start after the
-    registration. From `failure_rate_from` on, all ended runs of a family before the registration show its failure rate.
+    registration. `published` has the instance types with published results when a build first read the registration,
+    `late` those of when it first read an exclusion. From `failure_rate_from` on, all ended runs of a family before the
+    registration show its failure rate.
     """
 
     name: str
@@ -94,11 +96,25 @@ class Registration:
     excluded: Mapping[str, tuple[date, str]] = field(default_factory=dict)
     pairs: Sequence[tuple[str, str]] = ()
     listed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    published: frozenset[str] = frozenset()
+    late: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def in_time(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> Mapping[str, str]:
-        """The exclusions, with their reasons, of before the later side's first result."""
-        first = first_result(baseline, candidate)
-        return {run_id: reason for run_id, (day, reason) in self.excluded.items() if day < first}
+        """The exclusions, with their reasons, of before the later side's first result and before it was published."""
+        first, types = first_result(baseline, candidate), _types(baseline, candidate)
+        return {
+            run_id: reason
+            for run_id, (day, reason) in self.excluded.items()
+            if day < first and not types <= self.late.get(run_id, frozenset())
+        }
+
+    def came_late(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> str | None:
+        """When it came, where that was after both sides had results."""
+        if self.registered_on >= first_result(baseline, candidate):
+            return "came after the first results of both sides"
+        if _types(baseline, candidate) <= self.published:
+            return "was registered after its results were published: no build had read it before"
+        return None
 
     def fault(self, runs: Sequence[Run], excluded: Mapping[str, str]) -> str | None:
         """Why it does not cover this side: it lists no closed range of runs, or came after they began."""
@@ -111,6 +127,11 @@ class Registration:
                         f"registration {self.name} of {self.registered_on} came after run {run['run_id']} on {side} "
                         "began, does not list the runs of that side, and counts for nothing"
                     )
+            if side in self.published:
+                return (
+                    f"registration {self.name} of {self.registered_on} was registered after results on {side} were "
+                    "published, does not list the runs of that side, and counts for nothing"
+                )
             return None
         starts = [run["started_at"] for run in runs if run["run_id"] in listed]
         if not starts:
@@ -130,6 +151,14 @@ class Registration:
         return [run for run in runs if listed is None or run["run_id"] in listed]
 
 
+def _types(baseline: Sequence[Run], candidate: Sequence[Run]) -> set[str]:
+    return {side[0]["instance_type"] for side in (baseline, candidate)}
+
+
+def _named(types: str | None) -> frozenset[str]:
+    return frozenset((types or "").split())
+
+
 def registrations_by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Registration]:
     """The Registration in force of each workload, from the rows of stg_proof__registration."""
     by_name: dict[str, list[Mapping[str, Any]]] = {}
@@ -141,12 +170,14 @@ def registrations_by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Re
         row, named = own[0], [run for run in own if run["run_id"] is not None]
         listed: dict[str, set[str]] = {}
         excluded: dict[str, tuple[date, str]] = {}
+        late: dict[str, frozenset[str]] = {}
         pairs: dict[int, dict[str, str]] = {}
         for run in named:
             if run["is_listed"]:
                 listed.setdefault(run["accelerator_family"], set()).add(run["run_id"])
             if run["excluded_on"]:
                 excluded[run["run_id"]] = run["excluded_on"], run["exclusion_reason"]
+                late[run["run_id"]] = _named(run["exclusion_published_types"])
             if run["pair_no"] is not None:
                 pairs.setdefault(run["pair_no"], {})[run["accelerator_family"]] = run["run_id"]
         found[row["workload_id"]] = Registration(
@@ -161,6 +192,8 @@ def registrations_by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Re
             failure_rate_from=row["failure_rate_from_date"],
             excluded=excluded,
             pairs=[(pair["gpu"], pair["trainium"]) for _, pair in sorted(pairs.items())],
+            published=_named(row["published_types"]),
+            late=late,
             listed={family: frozenset(run_ids) for family, run_ids in listed.items()},
         )
     return found

@@ -59,15 +59,15 @@ def write_pack(
     runs = sources.recorded_runs(settings, published, logs)
     inputs = {**sources.recorded_inputs(warehouse, published), "runs": runs}
     members: dict[str, bytes | Path] = {
-        README: (resources.DASHBOARDS / "pack.txt").read_bytes(),
+        README: readme(),
         PUBLICATION: as_json(pseudonyms.value("", asdict(published))),
         INPUTS: as_json(pseudonyms.value("", inputs)),
-        CHECKS: _checks(published).encode(),
+        CHECKS: checks_csv(published),
         **reports,
         **_marts(warehouse, published),
         **({} if pseudonyms else {**_records(warehouse, published), **before}),
         **model_members(),
-        **({LOCK: lock.read_bytes()} if (lock := resources.ROOT / LOCK).is_file() else {}),
+        **({LOCK: lock} if (lock := our_lock()) else {}),
         **({**sources.bundled(warehouse, published), **sources.log_members(logs)} if bundle else {}),
     }
     about = {
@@ -150,10 +150,22 @@ def restated_marts() -> list[str]:
     return [model.name for model in catalog.public if catalog.behind(model.name) & {*PUBLISHED}]
 
 
-def _checks(published: Publication) -> str:
+def readme() -> bytes:
+    """What a pack states about itself."""
+    return (resources.DASHBOARDS / "pack.txt").read_bytes()
+
+
+def our_lock() -> bytes | None:
+    """The libraries of this installation; None where it does not come with their list."""
+    lock = resources.ROOT / LOCK
+    return lock.read_bytes() if lock.is_file() else None
+
+
+def checks_csv(published: Publication) -> bytes:
+    """The results of all checks of a publication."""
     columns = ("table", "period", "check", "severity", "passed", "unexpected_count", "observed", "title", "expectation")
     rows: list[dict[str, Any]] = [{name: check.get(name) for name in columns} for check in published.checks]
-    return csv_text(pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), strict=False))
+    return csv_text(pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), strict=False)).encode()
 
 
 def members_of(pack: Pack, published: Publication) -> Iterator[str]:

@@ -15,7 +15,21 @@ from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.evidence.archive import MANIFEST, Pack
 from pipelines.evidence.compare import Difference, differences
 from pipelines.evidence.inputs import INPUTS, bill_folder, read_again
-from pipelines.evidence.pack import BEFORE, PUBLICATION, RECORDS, code_digest, members_of, model_members, restated_marts
+from pipelines.evidence.pack import (
+    BEFORE,
+    CHECKS,
+    LOCK,
+    PUBLICATION,
+    README,
+    RECORDS,
+    checks_csv,
+    code_digest,
+    members_of,
+    model_members,
+    our_lock,
+    readme,
+    restated_marts,
+)
 from pipelines.evidence.rebuild import published_in, rebuild
 from pipelines.evidence.reports import other_reports
 from pipelines.models.build import Builder
@@ -48,6 +62,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         with TemporaryDirectory(prefix="trainledger-verify-") as folder:
             builder, built = rebuild(pack, Path(folder), settings, console)
             found = [
+                *_other_texts(pack),
                 *_other_digests(pack),
                 *_other_records(pack, Path(folder) / "logs"),
                 *_all_differences(pack, builder, built),
@@ -68,6 +83,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
     if lost:
         not_compared = "its reports and these tables were not compared"
         console.say(f"The pack lacks the publication before, so {not_compared}: {', '.join(lost)}.")
+    console.say(f"Nothing here proves, so these were not verified: {'; '.join(_unproven(pack))}.")
 
 
 def _refuse_tampered(pack: Pack, console: Console) -> None:
@@ -84,7 +100,8 @@ def _refuse_misread(pack: Pack) -> None:
     about = pack.about
     lost = about.get("not_recomputed")
     is_right = {
-        "publication": type(about.get("publication")) is int,
+        "publication": type(about.get("publication")) is int and about["publication"] == published.number,
+        "published_at": about.get("published_at") == str(published.published_at),
         "has_bills": isinstance(about.get("has_bills"), bool),
         "has_pseudonyms": isinstance(about.get("has_pseudonyms", False), bool),
         # Only an earlier publication can be missing, and then for all marts that rest on one: any other list would
@@ -132,6 +149,24 @@ def _refuse_other_models(pack: Pack, console: Console) -> None:
         console.note(
             "The models are the same, but other code changed since the pack was made; every figure is still compared."
         )
+
+
+def _other_texts(pack: Pack) -> Iterator[Difference]:
+    """Where what a reader opens first is not what the record of the publication gives."""
+    for member, ours in ((README, readme()), (CHECKS, checks_csv(published_in(pack)))):
+        if pack.read(member) != ours:
+            yield Difference(member, "", "", "other text", f"the text that {PUBLICATION} and this version give")
+
+
+def _unproven(pack: Pack) -> Iterator[str]:
+    """What a pack states and neither its inputs nor this installation show."""
+    yield f"when it was published ({PUBLICATION})"
+    files = (
+        "the sha256 of files that are in the pack as delivered" if pack.about["has_bills"] else "the sha256 of bills"
+    )
+    yield f"of {INPUTS} the addresses, versions and all else but {files}"
+    if LOCK in pack.members and pack.read(LOCK) != our_lock():
+        yield LOCK
 
 
 def _other_digests(pack: Pack) -> Iterator[Difference]:

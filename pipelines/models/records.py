@@ -114,9 +114,27 @@ def _serving(warehouse: Warehouse) -> Read:
 
 def _registrations(warehouse: Warehouse) -> Read:
     """SourceError when a recorded one has changed."""
-    files = warehouse.lake.files(f"raw/{PROOF_TABLES[0]}")
-    known = pl.read_parquet(files).select("registration", "seal").rows() if files else []
-    return read_registrations(warehouse.settings.proof, dict(known)), []
+    known, runs = (
+        pl.read_parquet(files).to_dicts() if (files := warehouse.lake.files(f"raw/{table}")) else []
+        for table in PROOF_TABLES
+    )
+    # Tables of earlier versions do not have what was published.
+    before = {(row["registration"], ""): row.get("published_types") for row in known}
+    before |= {(row["registration"], row["run_id"]): row.get("published_types") for row in runs if row["excluded_on"]}
+    recorded = {row["registration"]: row["seal"] for row in known}
+    return read_registrations(warehouse.settings.proof, recorded, _published_types(warehouse), before), []
+
+
+def _published_types(warehouse: Warehouse) -> dict[str, str]:
+    """The instance types, apart by spaces, of which runs of each workload had ended in the newest publication."""
+    lake, key = warehouse.lake, "core/dim_run"
+    earlier = (one for one in reversed(lake.publications()) if key in one.tables and not lake.damaged(one, [key]))
+    if (publication := next(earlier, None)) is None:
+        return {}
+    runs = pl.read_parquet(lake.named_files(key, publication.tables[key]["files"]))
+    ended = runs.filter(pl.col("status") != "running", pl.col("purpose").ne_missing("compile_only"))
+    types = ended.drop_nulls("instance_type").group_by("workload_id").agg(pl.col("instance_type").unique().sort())
+    return {workload: " ".join(named) for workload, named in types.iter_rows()}
 
 
 def _inventory(table: str, about: str, module: ModuleType, read: Callable[[Settings], Inventory]) -> Records:

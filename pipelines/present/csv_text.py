@@ -12,8 +12,8 @@ from pipelines.base.console import printable
 from pipelines.base.errors import UsageError
 from pipelines.config.options import Form
 
-# What a spreadsheet takes for the start of a formula, or skips to find one behind it.
-FORMULA = r"^[=+\-@\t\r\n]"
+# What a spreadsheet takes for the start of a formula, or skips to find one behind it; some read full-width signs alike.
+FORMULA = r"^[=+\-@＝＋－＠\t\r\n]"
 _TEXT = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
 
 

@@ -10,7 +10,7 @@ from pipelines.analysis.verdict import percent
 from pipelines.transforms import Row, number
 from pipelines.transforms.port_case import CURRENCY
 from pipelines.transforms.price_book import Prices, price_on
-from pipelines.transforms.serving_side import BASES, BEDROCK, Side
+from pipelines.transforms.serving_side import BASES, BEDROCK, WINDOW_DAYS, Side
 
 # Points of output tokens by which the mix of a throughput may differ from the traffic (facts serving 5).
 _MIX = 0.10
@@ -127,7 +127,7 @@ def _unpriced(name: str, billed: Sequence[str]) -> str:
     by_word = {model.lower(): model for model in billed}
     nearest = [by_word[word] for word in get_close_matches(name.lower(), by_word, 1)]
     meant = f"; correct candidate_model to {nearest[0]!r}, or" if nearest else ":"
-    return f"the bill has no tokens of {name!r}{meant} declare input_usd and output_usd"
+    return f"the last {WINDOW_DAYS} days of the bill have no tokens of {name!r}{meant} declare input_usd and output_usd"
 
 
 def _unshown(known: bool | None, what: str) -> str:

@@ -1,6 +1,6 @@
 """The ways in which each model is served, as the bill and the metrics of its servers show them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -15,17 +15,20 @@ INPUTS = (
     "detail_bedrock_usage_daily",
     "mart_inference_cost_daily",
     "stg_serving__traffic",
+    "fct_invoice_monthly",
 )
 BASES = ("effective", "list")
 BEDROCK = "bedrock"
-# Traffic counts over so many days before the newest use.
+# Traffic counts over so many days before the newest use of any line of the payer.
 WINDOW_DAYS = 90
 _COUNTED = tuple(f"{kind}_tokens" for kind in KINDS)
+_COUNTS = pl.col(*_COUNTED).cast(pl.Float64).fill_null(0)
 _COSTS = tuple(f"{basis}_cost_usd" for basis in BASES)
 QUERIES = {
     # Hours of all servers of a kind. A cost is unknown where any part of it is.
     "detail_serving_capacity_hourly": """
-        select model, billing_currency, platform, accelerator_family, instance_type, max(region_id) as region_id,
+        select model, billing_currency, platform, accelerator_family, instance_type, payer_account_id,
+            max(region_id) as region_id,
             case when count(distinct precision) = 1 then max(precision) end as precision,
             cast(hour_started_at as date) as usage_date, hour_started_at,
             sum(measured_seconds) >= 0.99 * sum(up_seconds) as is_measured,
@@ -36,31 +39,30 @@ QUERIES = {
             case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from detail_serving_capacity_hourly
         where billed_cost_usd is not null
-        group by model, billing_currency, platform, accelerator_family, instance_type,
-            cast(hour_started_at as date), hour_started_at
+        group by all
     """,
     # Batches and flexible requests wait, so no endpoint takes their place.
     "detail_bedrock_usage_daily": """
-        select model, billing_currency, region_id, usage_date,
+        select model, billing_currency, payer_account_id, region_id, usage_date,
             case when token_kind like 'cache_write%' then 'cache_write' else token_kind end as token_kind,
             case when count(million_tokens) = count(*) then sum(million_tokens) end as million_tokens,
             case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
             case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from detail_bedrock_usage_daily
         where bucket = 'serving' and billed_by = 'tokens' and model is not null and tier not in ('batch', 'flex')
-        group by model, billing_currency, region_id, usage_date,
-            case when token_kind like 'cache_write%' then 'cache_write' else token_kind end
+        group by all
     """,
     # Capacity of Bedrock, with the tokens of its calls where they are known.
     "mart_inference_cost_daily": """
-        select model, billing_currency, tier, region_id, usage_date, count(output_tokens) = count(*) as is_measured,
-            sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens,
-            sum(cache_write_tokens) as cache_write_tokens, sum(output_tokens) as output_tokens,
+        select model, billing_currency, tier, payer_account_id, region_id, usage_date,
+            count(output_tokens) = count(*) as is_measured, sum(input_tokens) as input_tokens,
+            sum(cache_read_tokens) as cache_read_tokens, sum(cache_write_tokens) as cache_write_tokens,
+            sum(output_tokens) as output_tokens,
             case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
             case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from mart_inference_cost_daily
         where platform = 'bedrock' and billed_by = 'capacity' and model is not null
-        group by model, billing_currency, tier, region_id, usage_date
+        group by model, billing_currency, tier, payer_account_id, region_id, usage_date
     """,
     # Calls in the invocation log, for the busiest hour.
     "stg_serving__traffic": """
@@ -71,12 +73,18 @@ QUERIES = {
         where server_id is null
         group by model, date_trunc('hour', started_at)
     """,
+    "fct_invoice_monthly": """
+        select payer_account_id, billing_currency, billing_month, cast(max(newest_usage_at) as date) as newest_date
+        from fct_invoice_monthly
+        group by payer_account_id, billing_currency, billing_month
+    """,
 }
 
 
 @dataclass(frozen=True)
 class Side:
-    """One way to serve a model. `days` has a row a day: tokens by kind, and costs by basis, null where unknown.
+    """One way to serve a model. `days` has a row a day of the bill from the first use on: tokens by kind, and costs by
+    basis, null where unknown and 0 on a day without use.
 
     `is_capacity` where it is paid by the hour: servers, and capacity of Bedrock (`tier`), whose tokens no bill shows.
     Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour, or of the busiest day where
@@ -133,50 +141,61 @@ class Side:
 
 
 def sides_of(table: Frames) -> list[Side]:
-    """Every model's ways, in the newest WINDOW_DAYS of each; `table` has the frames of INPUTS."""
+    """Every way in which a model was served in the newest WINDOW_DAYS; `table` has the frames of INPUTS."""
+    bill = table["fct_invoice_monthly"]
     busiest = dict(table["stg_serving__traffic"].group_by("model").agg(pl.col("tokens").max()).iter_rows())
     sides = [
-        *_servers(table["detail_serving_capacity_hourly"]),
-        *_managed(table["detail_bedrock_usage_daily"], busiest),
-        *_reserved(table["mart_inference_cost_daily"], busiest),
+        *_servers(table["detail_serving_capacity_hourly"], bill),
+        *_managed(table["detail_bedrock_usage_daily"], bill, busiest),
+        *_reserved(table["mart_inference_cost_daily"], bill, busiest),
     ]
     return sorted(
         sides, key=lambda one: (one.model, one.currency, one.platform, one.instance_type or "", one.tier or "")
     )
 
 
-def _recent(frame: pl.DataFrame) -> pl.DataFrame:
-    newest: Any = frame["usage_date"].max()
-    return frame.filter(pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS))
+def _used(frame: pl.DataFrame, bill: pl.DataFrame, *key: str) -> Iterator[tuple[Any, pl.DataFrame, list[date]]]:
+    """Each way's rows in the newest WINDOW_DAYS of its payers' bill, and the delivered days since the first."""
+    for values, every in frame.drop_nulls("model").group_by(key, maintain_order=True):
+        own = bill.join(every, ["payer_account_id", "billing_currency"], "semi")
+        newest: Any = max(own["newest_date"].drop_nulls().append(every["usage_date"]))
+        recent = every.filter(pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS))
+        if not recent.is_empty():
+            days = pl.date_range(recent["usage_date"].min(), newest, eager=True)  # type: ignore[arg-type]
+            yield values, recent, [day for day in days if day.replace(day=1) in set(own["billing_month"])]
 
 
-def _counted(frame: pl.DataFrame) -> pl.DataFrame:
-    return _recent(frame).with_columns(pl.col(*_COUNTED).cast(pl.Float64).fill_null(0))
-
-
-def _days(own: pl.DataFrame, *sums: pl.Expr) -> Row:
+def _days(own: pl.DataFrame, billed: Sequence[date], *sums: pl.Expr) -> Row:
     """The days whose tokens are all known, and how many are not; without a known one, all of them for their costs.
 
-    A day's cost is unknown where a part of it is.
+    A day's cost is unknown where a part of it is. Of the `billed` days without use as large a part counts as of those
+    with use.
     """
     costs = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _COSTS]
     days = own.group_by("usage_date").agg(*sums, *costs).sort("usage_date")
     measured = days.filter("is_measured")
     if measured.is_empty():
         measured = days.with_columns(pl.lit(0.0).alias(name) for name in _COUNTED)
+    known, used = measured.height, days.height
+    unused = [day for day in billed if day not in set(days["usage_date"])]
+    counted = [day for no, day in enumerate(unused) if (no + 1) * known // used > no * known // used]
+    nothing = pl.DataFrame({"usage_date": counted}, {"usage_date": pl.Date}).with_columns(
+        pl.lit(0).cast(kind).alias(name) for name, kind in measured.schema.items() if name != "usage_date"
+    )
     # The region that most of the cost is of.
     by = own.group_by("region_id").agg(pl.col("effective_cost_usd").sum()).sort("effective_cost_usd", "region_id")
     region = by["region_id"][-1] if by.height else None
-    return {"days": measured, "unmeasured_days": days.height - measured.height, "region_id": region}
+    every = pl.concat([measured, nothing], how="diagonal").sort("usage_date")
+    return {"days": every, "unmeasured_days": used - known, "region_id": region}
 
 
-def _servers(hours: pl.DataFrame) -> Iterator[Side]:
-    key = ["model", "billing_currency", "platform", "accelerator_family", "instance_type"]
-    for values, every in hours.drop_nulls("model").group_by(key, maintain_order=True):
+def _servers(hours: pl.DataFrame, bill: pl.DataFrame) -> Iterator[Side]:
+    key = ("model", "billing_currency", "platform", "accelerator_family", "instance_type")
+    for values, recent, billed in _used(hours, bill, *key):
         model, currency, platform, family, instance_type = values
-        own = _counted(every)
+        own = recent.with_columns(_COUNTS)
         tokens = own.group_by("hour_started_at").agg(pl.sum_horizontal(pl.col(*_COUNTED).sum()).alias("tokens"))
-        found = _days(own, pl.col(*_COUNTED, "up_seconds").sum(), pl.col("is_measured").fill_null(True).all())
+        found = _days(own, billed, pl.col(*_COUNTED, "up_seconds").sum(), pl.col("is_measured").fill_null(True).all())
         sums = {name: float(found["days"][name].sum()) for name in (*_COUNTED, "up_seconds")}
         most: Any = own["capacity_tokens_per_second"].max()
         output, whole = sums["output_tokens"], sum(sums[name] for name in _COUNTED)
@@ -196,11 +215,11 @@ def _servers(hours: pl.DataFrame) -> Iterator[Side]:
         )
 
 
-def _managed(billed: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]:
+def _managed(usage: pl.DataFrame, bill: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]:
     """Tokens of Bedrock; `busiest` has the tokens of each model's busiest hour, where a log shows them."""
-    known = billed.filter(pl.col("token_kind").is_in(KINDS))
-    for (model, currency), every in known.group_by(["model", "billing_currency"], maintain_order=True):
-        own = _recent(every).with_columns(tokens=pl.col("million_tokens").cast(pl.Float64) * 1e6)
+    known = usage.filter(pl.col("token_kind").is_in(KINDS))
+    for (model, currency), recent, billed in _used(known, bill, "model", "billing_currency"):
+        own = recent.with_columns(tokens=pl.col("million_tokens").cast(pl.Float64) * 1e6)
         sums = [(pl.col("tokens").null_count() == 0).alias("is_measured")]
         for kind in KINDS:
             is_kind = pl.col("token_kind") == kind
@@ -209,13 +228,13 @@ def _managed(billed: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]
                 cost = pl.col(f"{basis}_cost_usd").filter(is_kind)
                 spent = pl.when(cost.null_count() == 0).then(cost.cast(pl.Float64).sum())
                 sums.append(spent.alias(f"{kind}_{basis}_usd"))
-        yield _of_bedrock(model, currency, _days(own, *sums), busiest)
+        yield _of_bedrock(model, currency, _days(own, billed, *sums), busiest)
 
 
-def _reserved(paid: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]:
+def _reserved(paid: pl.DataFrame, bill: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]:
     """Capacity of Bedrock, with the tokens of its calls where they are known."""
-    for (model, currency, tier), every in paid.group_by(["model", "billing_currency", "tier"], maintain_order=True):
-        found = _days(_counted(every), pl.col(*_COUNTED).sum(), pl.col("is_measured").all())
+    for (model, currency, tier), recent, billed in _used(paid, bill, "model", "billing_currency", "tier"):
+        found = _days(recent.with_columns(_COUNTS), billed, pl.col(*_COUNTED).sum(), pl.col("is_measured").all())
         yield _of_bedrock(model, currency, found, busiest, is_capacity=True, tier=str(tier))
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
 import pytest
-from support.bills import instance_hour, write_config, write_export
+from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.lab import Lab
-from support.ledgers import publish_tables
+from support.ledgers import ask, publish_tables
 
 from pipelines.base.errors import SourceError
 from pipelines.config.sources import ProofSource
@@ -150,6 +150,30 @@ def test_a_registration_of_another_workload_leaves_the_superseded_one_in_force(t
         with lab(read(tmp_path / "registered", GOOD, text)) as made:
             rows = made.ask(f"select registration, is_in_force from {PROOF} order by 1", PROOF)
         assert rows == [("first", is_in_force), ("second", True)]
+
+
+def test_what_was_published_when_a_build_first_read_it_stays_with_it(tmp_path: Path) -> None:
+    """The first build has a run of "llama" on p5, which ended, and one on trn1 that has not. Next are read `first` and
+    an exclusion, dated before both; then, with the run on trn1 ended and published, another exclusion.
+    """
+    folder, machines = tmp_path / "registered", ("p5.48xlarge", "trn1.32xlarge")
+    folder.mkdir()
+    start = datetime(2026, 7, 14, 10)
+    gpu, trainium = (
+        one_attempt(kind[:3], [f"i-0{kind[:3]}"], kind, start, timedelta(hours=1), workload_id="llama")
+        for kind in machines
+    )
+    runs = write_events(tmp_path / "runs", [*gpu, *trainium[:3]])
+    lines = [instance_hour("2026-07-14T10", f"i-0{kind[:3]}", kind, "55.04") for kind in machines]
+    config = write_config(tmp_path, billing=write_export(tmp_path, {"2026-07": lines}), runs=runs, registrations=folder)
+    publish_tables(config, ["dim_run", PROOF])
+    (folder / "july.toml").write_text(GOOD + EXCLUDED)
+    write_events(tmp_path / "runs", [*gpu, *trainium])
+    publish_tables(config, ["dim_run", PROOF])
+    (folder / "july.toml").write_text(GOOD + EXCLUDED + EXCLUDED.replace("run-7", "run-8"))
+    builder = publish_tables(config, ["dim_run", PROOF])
+    rows = ask(builder, f"select run_id, published_types, exclusion_published_types from {PROOF} order by 1").rows()
+    assert rows == [("run-7", machines[0], machines[0]), ("run-8", machines[0], " ".join(machines))]
 
 
 def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from support.report_marts import part, words
 from support.small_company import AUGUST, JULY, Company, found
 
 from pipelines.base.console import Console
+from pipelines.evidence.pack import checks_csv
 from pipelines.evidence.verify import verify
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
+from pipelines.warehouse.publication import Publication
 
 PAGE, PAPER = "reports/expectations.html", "reports/expectations.pdf"
 Captured = pytest.CaptureFixture[str]
@@ -42,12 +45,14 @@ def gated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def change_record(change: Callable[[list[dict]], None]) -> Callable[[Members], None]:
-    """How to change the checks of a pack's publication."""
+    """How to change the checks of a pack's publication, and the list of them that goes with it."""
 
     def changed(held: Members) -> None:
         record = json.loads(held["publication.json"])
         change(record["checks"])
         held["publication.json"] = json.dumps(record).encode()
+        at = datetime.fromisoformat(record["published_at"])
+        held["checks.csv"] = checks_csv(Publication(**record | {"published_at": at}))
 
     return changed
 

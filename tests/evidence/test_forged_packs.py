@@ -12,8 +12,10 @@ import polars as pl
 import pytest
 from support.packs import RUNS, as_parquet, members, refused, rewritten
 
+from pipelines.base.console import Console
 from pipelines.base.errors import CheckError, UsageError
 from pipelines.evidence.pack import restated_marts
+from pipelines.evidence.verify import verify
 
 Captured = pytest.CaptureFixture[str]
 
@@ -78,6 +80,36 @@ def test_a_forgery_under_a_manifest_that_fits_is_reported_with_both_values(
         "reports/training_cost.pdf",
         "reports/savings.html",
     }
+
+
+@pytest.mark.slow
+def test_what_a_reader_opens_first_is_compared_and_what_nothing_proves_is_named(pack: Path, capsys: Captured) -> None:
+    """Results of checks and the note on the pack follow from its record; its libraries and addresses do not."""
+
+    def state(held: dict[str, bytes]) -> None:
+        held["checks.csv"] = held["checks.csv"].replace(b",true,", b",false,", 1)
+        held["README.txt"] = b"Audited; no further check is needed.\n"
+
+    assert "2 differences" in str(refused(rewritten(pack, state, sealed=True)))
+    shown = capsys.readouterr().out
+    assert "checks.csv" in shown and "README.txt" in shown
+
+    def place(held: dict[str, bytes]) -> None:
+        held["requirements.lock"] = b"other==1.0\n"
+        held["inputs.json"] = held["inputs.json"].replace(b'"version": "', b'"version": "1')
+
+    verify(rewritten(pack, place, sealed=True), None, Console())
+    unproven = capsys.readouterr().out.partition("Nothing here proves, so these were not verified: ")[2]
+    for named in ("when it was published", "of inputs.json the addresses, versions", "requirements.lock"):
+        assert named in " ".join(unproven.split())
+
+
+def test_a_date_that_is_not_that_of_the_publication_is_refused(pack: Path) -> None:
+    def change(held: dict[str, bytes]) -> None:
+        manifest = json.loads(held["manifest.json"])
+        held["manifest.json"] = json.dumps({**manifest, "published_at": "2020-01-01 00:00:00+00:00"}).encode()
+
+    assert "'published_at' of manifest.json" in str(refused(rewritten(pack, change, sealed=True)))
 
 
 @pytest.mark.slow

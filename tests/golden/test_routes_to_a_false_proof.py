@@ -552,6 +552,40 @@ def test_a_registration_of_after_all_results_counts_for_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("types", "expected", "reason"),
+    [
+        # Both sides are listed. Of one whose results are published, the list holds every run.
+        (P5, "proven", "registered as july on 2026-06-20"),
+        (
+            f"{P5} {TRN1}",
+            "indicative",
+            "registration july of 2026-06-20 was registered after its results were published",
+        ),
+    ],
+)
+def test_a_registration_that_was_read_after_its_results_counts_for_nothing(
+    types: str, expected: str, reason: str
+) -> None:
+    listed = [
+        {"run_id": run["run_id"], "accelerator_family": FAMILY[run["kind"]], "is_listed": True} for run in sound()
+    ]
+    row = verdict(sound(), True, listed=listed, registration={"published_types": types})
+    assert (row["verdict"], reason in row["verdict_reason"]) == (expected, True)
+    # Runs that a side does not list shall start after the registration.
+    row = verdict(sound(), True, registration={"published_types": types})
+    assert (row["verdict"], f"after results on {P5} were published" in row["verdict_reason"]) == ("indicative", True)
+
+
+def test_an_exclusion_that_was_read_after_the_results_does_not_count() -> None:
+    """It is dated before all runs; the fourth Trainium run costs 21.50, twice as much as the first."""
+    runs = added(EXPENSIVE | {"run_id": "trainium-4", "day": 10})(sound())
+    late = {"run_id": "trainium-4", "reason": "its node was slow", "excluded_on": date(2026, 6, 25)}
+    for types, expected in ((P5, ("proven", 1)), (f"{P5} {TRN1}", ("indicative", 0))):
+        row = verdict(runs, True, [late | {"published_types": types}])
+        assert (row["verdict"], row["excluded_run_count"]) == expected
+
+
 def test_a_listed_run_that_is_not_recorded_is_missing() -> None:
     after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
     names = ("gpu-1", "gpu-2", "gpu-3", "gpu-4")

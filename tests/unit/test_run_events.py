@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,26 @@ def test_a_run_that_goes_on_after_its_end_is_open_again(tmp_path: Path) -> None:
     assert rows(read(tmp_path, text(*events)), "run", "status", "ended_at") == [(None, None)]
     events.append(event("run_ended", "13:00:00", status="completed"))
     assert rows(read(tmp_path, text(*events)), "run", "status", "ended_at") == [("completed", at("13:00:00"))]
+
+
+def test_ranks_that_save_shards_at_addresses_of_their_own_save_one_checkpoint(tmp_path: Path) -> None:
+    """Two saves of four ranks, each a shard, the second begun at 11:00. An export and a save with its own
+    id are checkpoints of their own at the same step. The id of a single address is what it was before.
+    """
+    uris = [f"s3://b/2/rank{rank}" for rank in range(4)]
+    lines = [event("checkpoint_saved", f"10:00:0{rank}", step=1, uri=f"s3://b/1/rank{rank}") for rank in range(4)]
+    lines += [event("checkpoint_started", f"11:00:0{rank}", step=2, uri=uri) for rank, uri in enumerate(uris)]
+    lines += [event("checkpoint_saved", f"11:01:0{rank}", step=2, uri=uri) for rank, uri in enumerate(uris)]
+    lines.append(event("checkpoint_saved", "11:02:00", step=2, uri="s3://b/2/export", kind="export"))
+    lines.append(event("checkpoint_saved", "11:03:00", step=2, uri="s3://b/2/own", checkpoint_id="own"))
+    records = read(tmp_path, text(event("run_started", "09:00:00"), *lines))
+    found = records.tables["tracker_checkpoint"].sort("durable_at")
+    columns = ["step", "is_resumable", "is_complete"]
+    assert found.select(columns).rows() == [(1, True, True), (2, True, True), (2, False, True), (2, True, True)]
+    assert [f"{at:%H:%M:%S}" for at in found["durable_at"]] == ["10:00:03", "11:01:03", "11:02:00", "11:03:00"]
+    assert [at and f"{at:%H:%M:%S}" for at in found["save_started_at"]] == [None, "11:00:00", None, None]
+    digest = sha256(b"s3://b/2/export").hexdigest()[:12]
+    assert found["checkpoint_id"].to_list()[2:] == [f"r:2:{digest}", "own"]
 
 
 def test_ranks_that_record_the_same_story_count_once(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from pipelines.models.contract import load_contract
 from pipelines.transforms.mart_serving_comparison import build
 from pipelines.transforms.serving_decision import serving_rows
 
-# One day in each of three weeks.
-DAYS = [date(2026, 7, 1) + timedelta(weeks=number) for number in range(3)]
+# Three whole weeks from a Monday on, in one delivered month.
+WEEKS = [date(2026, 7, 6) + timedelta(weeks=number) for number in range(3)]
+PAYER = "000011112222"
 NO_PRICES = {
     "instance_type": pl.String,
     "region_id": pl.String,
@@ -51,6 +52,7 @@ DECLARED = {
 HOUR: dict[str, Any] = {
     "model": "chat",
     "billing_currency": "USD",
+    "payer_account_id": PAYER,
     "platform": "gpu",
     "accelerator_family": "gpu",
     "instance_type": "g6e.xlarge",
@@ -64,20 +66,27 @@ HOUR: dict[str, Any] = {
 }
 HOURS: dict[str, Any] = {**dict.fromkeys(HOUR), "usage_date": pl.Date, "hour_started_at": pl.Datetime}
 TOKENS: dict[str, Any] = {
-    "model": pl.String, "billing_currency": pl.String, "region_id": pl.String, "usage_date": pl.Date,
+    **dict.fromkeys(("model", "billing_currency", "payer_account_id", "region_id"), pl.String), "usage_date": pl.Date,
     "token_kind": pl.String, "million_tokens": pl.Float64, "list_cost_usd": pl.Float64,
     "effective_cost_usd": pl.Float64,
 }  # fmt: skip
 UNITS: dict[str, Any] = {
-    **dict.fromkeys(("model", "billing_currency", "tier", "region_id"), pl.String), "usage_date": pl.Date,
+    **dict.fromkeys(("model", "billing_currency", "tier", "payer_account_id", "region_id"), pl.String),
+    "usage_date": pl.Date,
     "is_measured": pl.Boolean, **dict.fromkeys(("input_tokens", "cache_read_tokens", "cache_write_tokens",
     "output_tokens", "list_cost_usd", "effective_cost_usd"), pl.Float64),
 }  # fmt: skip
 CALLS = {"model": pl.String, "hour_started_at": pl.Datetime, "tokens": pl.Float64}
+BILL = {"payer_account_id": pl.String, "billing_currency": pl.String, "billing_month": pl.Date, "newest_date": pl.Date}
+
+
+def days(start: date) -> list[date]:
+    """The seven days of a week."""
+    return [start + timedelta(days=number) for number in range(7)]
 
 
 def served(costs: list[float], millions: float = 3.0, **changed: Any) -> list[dict[str, Any]]:
-    """A server for an hour of each of DAYS, a third of its tokens output."""
+    """A server for an hour of each day of WEEKS, a third of its tokens output; `costs` are those of a day, by week."""
     return [
         {
             **HOUR,
@@ -89,17 +98,19 @@ def served(costs: list[float], millions: float = 3.0, **changed: Any) -> list[di
             "effective_cost_usd": usd,
             **changed,
         }
-        for day, usd in zip(DAYS, costs, strict=True)
+        for week, usd in zip(WEEKS, costs, strict=True)
+        for day in days(week)
     ]
 
 
 def called(prices: dict[str, float], millions: list[float]) -> list[dict[str, Any]]:
-    """Each of DAYS so many million tokens of each kind, on Bedrock."""
-    place = {"model": "chat", "billing_currency": "USD", "region_id": "us-east-1"}
+    """So many million tokens of each kind on each day of WEEKS, by week, on Bedrock."""
+    place = {"model": "chat", "billing_currency": "USD", "payer_account_id": PAYER, "region_id": "us-east-1"}
     return [
         place | {"usage_date": day, "token_kind": kind, "million_tokens": count}
         | {"list_cost_usd": price * count, "effective_cost_usd": price * count}
-        for day, count in zip(DAYS, millions, strict=True)
+        for week, count in zip(WEEKS, millions, strict=True)
+        for day in days(week)
         for kind, price in prices.items()
     ]  # fmt: skip
 
@@ -110,15 +121,20 @@ def compared(
     *declared: dict[str, Any],
     calls: list[dict[str, Any]] = [],  # noqa: B006
     units: list[dict[str, Any]] = [],  # noqa: B006
+    newest: date = date(2026, 7, 26),
 ) -> list[dict[str, Any]]:
     options = [{**DECLARED, **one} for one in declared]
     empty = pl.DataFrame([dict.fromkeys(DECLARED)]).clear()
+    months = dict.fromkeys((date(2026, 7, 1), newest.replace(day=1)))
+    bill = [{"payer_account_id": PAYER, "billing_currency": "USD"} | {"billing_month": month, "newest_date": newest}
+            for month in months]  # fmt: skip
     return build(
         detail_serving_capacity_hourly=pl.DataFrame(hours) if hours else pl.DataFrame(served([1, 1, 1])).clear(),
         detail_bedrock_usage_daily=pl.DataFrame(tokens, schema=TOKENS),
         mart_inference_cost_daily=pl.DataFrame(units, schema=UNITS),
         stg_serving__traffic=pl.DataFrame(calls, schema=CALLS),
         mart_price_book=pl.DataFrame([], schema=NO_PRICES),
+        fct_invoice_monthly=pl.DataFrame(bill, schema=BILL),
         declared_serving=pl.DataFrame(options) if options else empty,
     )
 
@@ -127,16 +143,16 @@ def test_the_interval_of_days_is_that_of_registered_pairs() -> None:
     """Three weeks of a day, 10 each today, 4, 6 and 5 elsewhere: half. z = (-1, 1, 0)/15; of three clusters alike
     var = 3/2 x 2/225 = 1/75, t(2) at 97.5 % = 4.302653.
     """
-    found = saving_of_days(DAYS, [10, 10, 10], [4, 6, 5])
+    found = saving_of_days(WEEKS, [10, 10, 10], [4, 6, 5])
     margin = 4.302653 * sqrt(1 / 75)
     assert found.saving == pytest.approx(0.5)
     assert found.low == pytest.approx(1 - 0.5 * exp(margin), abs=1e-6)
     assert found.high == pytest.approx(1 - 0.5 * exp(-margin), abs=1e-6)
-    # Prices alone decide where every day saves the same.
-    found = saving_of_days(DAYS, [10, 12, 14], [5, 6, 7])
+    # Prices alone decide where every week saves the same.
+    found = saving_of_days(WEEKS, [10, 12, 14], [5, 6, 7])
     assert (found.low, found.high) == (pytest.approx(0.5), pytest.approx(0.5))
     # Two days of one week are one cluster.
-    assert saving_of_days([DAYS[0], DAYS[0] + timedelta(1), DAYS[1]], [1, 2, 3], [3, 2, 1]).low is None
+    assert saving_of_days([WEEKS[0], WEEKS[0] + timedelta(1), WEEKS[1]], [1, 2, 3], [3, 2, 1]).low is None
 
 
 def test_our_servers_against_tokens_of_bedrock() -> None:
@@ -224,18 +240,15 @@ def test_unknown_is_not_enough_evidence() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        (
-            "Chat",
-            "the bill has no tokens of 'Chat'; correct candidate_model to 'chat', or declare input_usd and output_usd",
-        ),
-        ("mistral", "the bill has no tokens of 'mistral': declare input_usd and output_usd"),
+        ("Chat", "of 'Chat'; correct candidate_model to 'chat', or declare input_usd and output_usd"),
+        ("mistral", "of 'mistral': declare input_usd and output_usd"),
     ],
 )
 def test_a_candidate_that_the_bill_does_not_name_is_named(name: str, reason: str) -> None:
     tokens = called({"input": 1.0, "output": 4.0}, [1.0, 1.0, 1.0])
     rows = compared(served([3.0, 3.0, 3.0]), tokens, {"candidate_model": name, "is_capacity": False})
     (row,) = (one for one in rows if one.get("candidate_model") == name and one["baseline_platform"] == "gpu")
-    assert row["verdict_reason"] == row["missing_evidence"] == reason
+    assert row["verdict_reason"] == row["missing_evidence"] == f"the last 90 days of the bill have no tokens {reason}"
 
 
 def test_a_model_without_another_way_is_a_row_with_what_to_declare() -> None:
@@ -252,11 +265,45 @@ def test_servers_without_recorded_traffic_keep_their_cost() -> None:
     assert row["verdict"] == "not enough evidence" and "no traffic" in row["verdict_reason"]
 
 
+def test_a_month_has_the_days_without_use() -> None:
+    """Called on Mondays alone, 36, 33 and 39 at 3.00 a million: 108 on the 21 days up to the newest of the bill,
+    108 / 21 x 730 / 24 = 156.43 a month. A replica at 0.50 runs for 365 around the clock: 1 - 252 / 108 = -133 %.
+    A server that is up on Mondays alone costs nothing on the other days either.
+    """
+    monday = [row for row in called({"input": 1.0, "output": 5.0}, [6, 5.5, 6.5]) if row["usage_date"] in WEEKS]
+    capacity = {"usd_per_hour": 0.50, "tokens_per_second": 500.0, "output_ratio": 0.5}
+    (row,) = compared([], monday, capacity)
+    assert row["baseline_cost_per_month_usd"] == pytest.approx(108 / 21 * 730 / 24)
+    assert (row["candidate_cost_per_month_usd"], row["day_count"]) == (pytest.approx(365), 21)
+    assert row["saving_ratio"] == pytest.approx(1 - 252 / 108)
+    assert (row["verdict"], row["recommended_family"]) == ("managed", "bedrock")
+    server = [row for row in served([36, 33, 39]) if row["usage_date"] in WEEKS]
+    (row,) = compared(server, [], {**capacity, "instance_type": "inf2.xlarge", "output_ratio": 1 / 3})
+    assert row["baseline_cost_per_month_usd"] == pytest.approx(108 / 21 * 730 / 24)
+    assert row["verdict"] == "stay"
+    # Where a Monday is not measured, a third of the days without use does not count either: 36 + 39 on 14 days.
+    server[1]["is_measured"] = False
+    (row,) = compared(server, [], capacity)
+    assert (row["day_count"], row["baseline_cost_per_month_usd"]) == (14, pytest.approx(75 / 14 * 730 / 24))
+
+
+def test_use_of_long_ago_is_no_traffic() -> None:
+    """The newest use is of 26 July. On 23 October it is 89 days old; a day later no day of the last 90 has any. Of the
+    months only July and October are delivered: a day with use, five more of July and 23 of October.
+    """
+    tokens = called({"input": 1.0}, [1, 1, 1])
+    (row,) = compared([], tokens[-1:], newest=date(2026, 10, 23))
+    assert row["day_count"] == 1 + 5 + 23
+    assert compared([], tokens, newest=date(2026, 10, 24)) == []
+
+
 def provisioned(usd: float, **tokens: float) -> list[dict[str, Any]]:
-    """Units of Provisioned Throughput on each of DAYS; `tokens` are those of their calls."""
-    place = {"model": "chat", "billing_currency": "USD", "tier": "provisioned", "region_id": "us-east-1"}
+    """Units of Provisioned Throughput on each day of WEEKS; `tokens` are those of their calls."""
+    place = {"model": "chat", "billing_currency": "USD", "tier": "provisioned", "payer_account_id": PAYER}
+    place["region_id"] = "us-east-1"
     costs = {"list_cost_usd": usd, "effective_cost_usd": usd, "is_measured": bool(tokens)}
-    return [place | costs | dict.fromkeys(UNITS, None) | place | costs | tokens | {"usage_date": day} for day in DAYS]
+    row = dict.fromkeys(UNITS) | place | costs | tokens
+    return [row | {"usage_date": day} for week in WEEKS for day in days(week)]
 
 
 def test_provisioned_units_without_a_log_keep_their_cost() -> None:

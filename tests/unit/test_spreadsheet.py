@@ -32,6 +32,10 @@ from pipelines.present.csv_text import csv_text
         ("+1", "'+1"),
         ("-1", "'-1"),
         ("@SUM(A1)", "'@SUM(A1)"),
+        ("＝1+1", "'＝1+1"),
+        ("＋1", "'＋1"),
+        ("－1", "'－1"),
+        ("＠SUM(A1)", "'＠SUM(A1)"),
         ("\t=1+1", "'\t=1+1"),
         ("\r=1+1", "'\r=1+1"),
         ("\n=1+1", "'\n=1+1"),
@@ -61,7 +65,7 @@ def test_a_pivot_makes_no_formula_of_a_name() -> None:
 def test_any_text_comes_back_with_at_most_an_apostrophe_more(texts: list[str]) -> None:
     frame = pl.DataFrame({"n": range(len(texts)), "text": texts})
     cells = [row[1] for row in csv.reader(io.StringIO(csv_text(frame), newline=""))][1:]
-    assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for cell in cells)
+    assert not any(cell.startswith(tuple("=+-@＝＋－＠\t\r\n")) for cell in cells)
     assert [cell == text or cell == f"'{text}" for cell, text in zip(cells, texts, strict=True)] == [True] * len(texts)
 
 
@@ -138,4 +142,4 @@ def assert_no_formula(text: str) -> None:
     """No cell that a spreadsheet would run; a negative number is none."""
     for row in csv.reader(io.StringIO(text, newline="")):
         for cell in row:
-            assert not re.match(r"[=+@\t\r\n]|-(?![0-9.]+(E[+-]?[0-9]+)?$)", cell), cell
+            assert not re.match(r"[=+@＝＋－＠\t\r\n]|-(?![0-9.]+(E[+-]?[0-9]+)?$)", cell), cell

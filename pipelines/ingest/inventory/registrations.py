@@ -2,13 +2,15 @@
 
 A registration is never edited: the first build that reads it records a seal of its content, and later builds refuse
 any other. A change is a new registration, dated, that supersedes it. Exclusions of runs are entries that cite one.
+With both is kept which results were published when a build first read them: a date in a file may be of any day.
 """
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from datetime import date
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 import polars as pl
 from pydantic import Field, ValidationError
@@ -26,11 +28,14 @@ SCHEMAS = {
     REGISTRATION: schema(
         "registration source_file workload_id registered_on:date target_metric target_direction target_value:number "
         "quality_margin:number planned_run_count:count cost_basis evaluation_split failure_rate_from:date supersedes "
-        "seal"
+        "seal published_types"
     ),
-    RUN: schema("registration run_id pair_no:count accelerator_family is_listed:flag reason excluded_on:date"),
+    RUN: schema(
+        "registration run_id pair_no:count accelerator_family is_listed:flag reason excluded_on:date published_types"
+    ),
 }
 _LARGEST_BYTES = 1 << 20
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 _Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
 # A time would be two days in two zones.
@@ -79,8 +84,17 @@ class File(Frozen):
     exclusion: tuple[Exclusion, ...] = ()
 
 
-def read_registrations(source: ProofSource, recorded: Mapping[str, str]) -> dict[str, pl.DataFrame]:
+def read_registrations(
+    source: ProofSource,
+    recorded: Mapping[str, str],
+    published: Mapping[str, str] = NOTHING,
+    before: Mapping[tuple[str, str], str | None] = NOTHING,
+) -> dict[str, pl.DataFrame]:
     """The tables of SCHEMAS. `recorded` are the seals by name as first read.
+
+    `published` has the instance types, apart by spaces, of which runs of a workload have published results. `before`
+    has those of each registration, or run that it excludes, as they were when it was first read: by its name and the
+    run, empty for the registration itself.
 
     Raises SourceError for a missing or unknown key, for registrations that contradict each other or the recorded
     seals, and for exclusions that cite none.
@@ -115,10 +129,19 @@ def read_registrations(source: ProofSource, recorded: Mapping[str, str]) -> dict
         for family, named in entry.runs.items()
         for run in named
     ]
-    runs += [entry.model_dump() for _, entry in exclusions]
+
+    def published_then(name: str, run: str = "") -> str | None:
+        key = name, run
+        return before[key] if key in before else published.get(registered[name][1].workload_id)
+
+    runs += [
+        entry.model_dump() | {"published_types": published_then(entry.registration, entry.run_id)}
+        for _, entry in exclusions
+    ]
     registrations = [
         entry.model_dump(exclude={"name", "planned_runs", "pairs", "runs"})
         | {"registration": name, "source_file": where, "planned_run_count": entry.planned_runs, "seal": entry.seal}
+        | {"published_types": published_then(name)}
         for name, (where, entry) in registered.items()
     ]
     tables = {REGISTRATION: registrations, RUN: runs}

@@ -19,6 +19,8 @@ from pipelines.ingest.runs.records import SCHEMAS, UNREAD, RunRecords, open_run_
 # Best first (facts training-runs 1.13): of several events the best evidence counts.
 _EVIDENCE = ("imds", "api", "nodemap", "tag", "type_match")
 _RUN, _ATTEMPT = ["run_id"], ["run_id", "attempt_no"]
+# Only a full save can be resumed (facts training-runs 3), unless the event states otherwise.
+_IS_RESUMABLE = pl.coalesce("resumable", pl.col("kind").fill_null("full") == "full")
 # A restart may run other code.
 _OF_ONE_RUN = [name for name in FIELDS["run_started"] if name != "code_revision"]
 
@@ -241,20 +243,24 @@ def epochs(log: EventLog) -> pl.DataFrame:
 
 def checkpoints(log: EventLog, warnings: list[str]) -> pl.DataFrame:
     """One row per (run_id, checkpoint_id); not saved while durable_at is null."""
-    saved = _identified(log.frame("checkpoint_saved"))
+    saved = _identified(log.frame("checkpoint_saved"), pl.col("kind").fill_null("full"), _IS_RESUMABLE)
     started = _identified(log.frame("checkpoint_started"))
-    # A start with only a step belongs to the save at that step.
+    # A start belongs to the save at its address, and one with only a step to the save at that step.
     of_step = saved.group_by(*_ATTEMPT, "step").agg(saved_id=pl.col("name").min())
-    started = started.join(of_step, on=[*_ATTEMPT, "step"], how="left", nulls_equal=False).with_columns(
-        name=pl.when(pl.col("checkpoint_id").is_null(), pl.col("uri").is_null())
+    place = [*_ATTEMPT, "step", "uri"]
+    of_place = saved.filter(pl.col("checkpoint_id").is_null()).group_by(place).agg(placed_id=pl.col("name").min())
+    started = started.join(of_step, on=[*_ATTEMPT, "step"], how="left", nulls_equal=False)
+    started = started.join(of_place, on=place, how="left", nulls_equal=False).with_columns(
+        name=pl.when(pl.col("checkpoint_id").is_not_null())
+        .then("name")
+        .when(pl.col("uri").is_null())
         .then(pl.coalesce("saved_id", "name"))
-        .otherwise("name")
+        .otherwise(pl.coalesce("placed_id", "name"))
     )
     begun = started.select(*_ATTEMPT, "name", "step", "uri", save_started_at="at")
     kept = saved.with_columns(
         durable_at=pl.coalesce("durable_at", "at"),
-        # Only a full save can be resumed (facts training-runs 3), unless the event states otherwise.
-        is_resumable=pl.coalesce("resumable", pl.col("kind").fill_null("full") == "full"),
+        is_resumable=_IS_RESUMABLE,
         is_complete=pl.col("complete").fill_null(True),
     ).drop("checkpoint_id")
     merged = (
@@ -286,8 +292,14 @@ def checkpoints(log: EventLog, warnings: list[str]) -> pl.DataFrame:
     )
 
 
-def _identified(saves: pl.DataFrame) -> pl.DataFrame:
-    """Saves with `name`: their id, or one made from run, step and address, the same on every rank."""
+def _identified(saves: pl.DataFrame, *kind: pl.Expr) -> pl.DataFrame:
+    """Saves with `name`: their id, or one made from run, step and address, the same on every rank.
+
+    Ranks save shards of a step at addresses of their own: the first of these stands for all that are of one `kind`.
+    """
+    shards = pl.col("uri").filter(pl.col("checkpoint_id").is_null()).min().over(*_ATTEMPT, "step", *kind)
+    is_shard = pl.col("checkpoint_id").is_null() & pl.col("step").is_not_null() & pl.col("uri").is_not_null()
+    saves = saves.with_columns(own_uri="uri", uri=pl.when(is_shard).then(shards).otherwise("uri"))
     uris = saves["uri"].unique().drop_nulls()
     digests = [hashlib.sha256(uri.encode()).hexdigest()[:12] for uri in uris]
     digest = pl.DataFrame({"uri": uris, "address": digests}, schema={"uri": pl.String, "address": pl.String})
@@ -296,7 +308,7 @@ def _identified(saves: pl.DataFrame) -> pl.DataFrame:
     step = pl.coalesce(pl.col("step").cast(pl.String), pl.when(pl.col("uri").is_null()).then("at").cast(pl.String))
     made = pl.concat_str(pl.col("run_id").cast(pl.String), pl.lit(":"), step.fill_null(""), pl.lit(":"), address)
     named = saves.join(digest, on="uri", how="left", maintain_order="left")
-    return named.with_columns(name=pl.coalesce("checkpoint_id", made)).drop("address")
+    return named.with_columns(name=pl.coalesce("checkpoint_id", made), uri="own_uri").drop("address", "own_uri")
 
 
 def evaluations(log: EventLog) -> pl.DataFrame:

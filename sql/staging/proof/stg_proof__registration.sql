@@ -9,7 +9,8 @@ select
     later.registration is null as is_in_force,
     made.seal as registration_seal,
     named.run_id, named.pair_no, named.accelerator_family, coalesce(named.is_listed, false) as is_listed,
-    named.reason as exclusion_reason, named.excluded_on
+    made.published_types, named.reason as exclusion_reason, named.excluded_on,
+    named.published_types as exclusion_published_types
 from proof_registration as made
 left join proof_registration as later on later.supersedes = made.registration and later.workload_id = made.workload_id
 left join proof_run as named on named.registration = made.registration
