@@ -97,7 +97,7 @@ select
     effective_savings_rate_ratio,
     case
         when unallocated_fee_usd > 0 then 'unknown: the bill does not show what used some fees'
-        when usage_cost_usd is null then 'unknown: the bill has no cost of some use under a commitment'
+        when usage_cost_usd is null then 'unknown: the bill has no cost of some use'
         when is_use_unpriced then 'unknown: some use under a commitment has no public price'
         when usage_cost_usd + unused_cost_usd <= list_cost_usd then null
         when list_cost_usd = 0 then 'commitments without any use in the scope'
