@@ -21,7 +21,8 @@ _RATE = ["commitment_kind", *_TERMS, "region_id", "usage_type_key"]
 FAMILY = pl.col("usage_type_key").str.strip_prefix("ml.").str.split(".").list.first()
 _NO_OFFER = dict.fromkeys(("region_id", "instance_family", *_TERMS), "")
 # On-demand usage by hour, and covered usage of each payer's last 28 days, whose prices are its own rates. An hour with
-# a line of unknown list price has no ratio. `first_hour_at` and `last_hour_at` are those of any such usage.
+# a line of unknown list price has no ratio, neither of a plan nor of on-demand cost. `first_hour_at` and `last_hour_at`
+# are those of any such usage.
 USE = """
 with payer as (
     select payer_account_id, billing_currency, max(usage_date) as newest_date,
@@ -34,7 +35,9 @@ select
     use.payer_account_id, use.billing_currency, payer.first_hour_at, payer.last_hour_at, use.region_id,
     use.usage_type_key, use.commitment_eligibility, use.commitment_kind, use.commitment_id,
     case when use.commitment_kind = 'none' then use.hour_started_at end as hour_started_at,
-    sum(use.eligible_list_cost_usd) as list_cost_usd, sum(use.used_cost_usd) as used_cost_usd
+    sum(use.eligible_list_cost_usd) as list_cost_usd, sum(use.used_cost_usd) as used_cost_usd,
+    case when sum(use.unpriced_line_count) = 0 and count(use.on_demand_cost_usd) = count(*)
+        then sum(use.on_demand_cost_usd) end as on_demand_cost_usd
 from detail_commitment_use_hourly as use
 join payer on payer.payer_account_id = use.payer_account_id and payer.billing_currency = use.billing_currency
 where use.eligible_list_cost_usd > 0 and (use.commitment_kind = 'none' or (use.used_cost_usd > 0
@@ -44,9 +47,13 @@ group by all
 
 
 def on_demand_usage(use: pl.DataFrame) -> pl.DataFrame:
-    """List price by hour, region and type of what ran on demand; an hour without a row had no usage."""
+    """List price by hour, region and type of what ran on demand, and the part of it that was paid after negotiated
+    discounts, null where unknown; an hour without a row had no usage.
+    """
     usage = [*PAYER, "hour_started_at", "region_id", "usage_type_key", "commitment_eligibility"]
-    return use.filter(commitment_kind="none").with_columns(pl.col("list_cost_usd").cast(pl.Float64)).sort(usage)
+    listed, paid = (pl.col(name).cast(pl.Float64) for name in ("list_cost_usd", "on_demand_cost_usd"))
+    open_use = use.filter(commitment_kind="none")
+    return open_use.with_columns(list_cost_usd=listed, on_demand_ratio=paid / listed).sort(usage)
 
 
 def rates(use: pl.DataFrame, commitments: pl.DataFrame, declared: pl.DataFrame, reviewed: pl.DataFrame) -> pl.DataFrame:

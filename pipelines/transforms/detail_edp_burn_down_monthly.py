@@ -1,6 +1,7 @@
 """One row per agreement on spend and billing month of one of its periods: spent, remaining, forecast, shortfall.
 
-A row uses the months up to its own only, so that the forecasts of earlier months can be compared with what came.
+Where the bill has no cost of some use, spend and what rests on it are unknown. A row uses the months up to its own
+only, so that the forecasts of earlier months can be compared with what came.
 """
 
 from collections.abc import Iterator
@@ -22,13 +23,14 @@ _SHORTFALL = ("shortfall_usd", "shortfall_low_usd", "shortfall_high_usd")
 class Spend:
     """Spend that counts toward the agreement, by the first day of the billing month."""
 
-    eligible: dict[date, Decimal]
-    training: dict[date, Decimal]
+    eligible: dict[date, Decimal | None]
+    training: dict[date, Decimal | None]
     newest_open: date | None
 
     def closed_until(self, month: date) -> list[date]:
-        """The closed months up to `month` without a gap, oldest first."""
-        closed = [each for each in sorted(self.eligible) if each <= month and each != self.newest_open]
+        """The closed months of known spend up to `month` without a gap, oldest first."""
+        known = sorted(each for each, usd in self.eligible.items() if usd is not None)
+        closed = [each for each in known if each <= month and each != self.newest_open]
         unbroken = closed[-1:]
         for each in reversed(closed[:-1]):
             if months_between(each, unbroken[0]) != 1:
@@ -45,12 +47,12 @@ def build(
     for agreement in declared_agreement.sort("agreement_name").to_dicts():
         name = agreement["agreement_name"]
         spend = _spend(fct_term_spend_monthly.filter(term_kind="agreement", term_name=name))
-        carried = Decimal(0)
+        carried: Decimal | None = Decimal(0)
         for period in declared_agreement_period.filter(agreement_name=name).sort("period_no").to_dicts():
             period_rows = list(_rows(agreement, period, carried, spend))
             rows += period_rows
             is_carried = agreement["shortfall_rule"] == "carried"
-            carried = _shortfall(period_rows, period, carried) if is_carried else Decimal(0)
+            carried = _shortfall(period_rows) if is_carried else Decimal(0)
     return rows
 
 
@@ -68,19 +70,20 @@ def _spend(months: pl.DataFrame) -> Spend:
     )
 
 
-def _rows(agreement: Row, period: Row, carried: Decimal, spend: Spend) -> Iterator[Row]:
+def _rows(agreement: Row, period: Row, carried: Decimal | None, spend: Spend) -> Iterator[Row]:
     first, last = period["period_started_date"], period["period_ended_date"]
-    committed = period["committed_cost_usd"] + carried
+    committed = None if carried is None else period["committed_cost_usd"] + carried
     months = [month for month in sorted(spend.eligible) if first <= month <= last]
     for month in months:
         past = [each for each in months if each <= month]
         spent = _sum(spend.eligible, past)
         history = spend.closed_until(month)
         spent_in_closed = _sum(spend.eligible, [each for each in past if each != spend.newest_open])
+        owed = None if committed is None or spent is None else committed - spent
         remaining = months_between(month, last) + (month == spend.newest_open)
         ahead: Ahead | None = Ahead(0.0, 0.0, 0.0, "spent")
         if remaining:
-            ahead = months_ahead([float(spend.eligible[each]) for each in history], remaining)
+            ahead = months_ahead([float(spend.eligible[each] or 0) for each in history], remaining)
         yield {
             "agreement_name": agreement["agreement_name"],
             "billing_month": month,
@@ -93,38 +96,51 @@ def _rows(agreement: Row, period: Row, carried: Decimal, spend: Spend) -> Iterat
             "training_cost_usd": spend.training[month],
             "cumulative_cost_usd": spent,
             "cumulative_training_cost_usd": _sum(spend.training, past),
-            "remaining_cost_usd": committed - spent,
+            "remaining_cost_usd": owed,
             "remaining_month_count": remaining,
-            "needed_per_month_usd": round(max(committed - spent, Decimal(0)) / remaining, 10) if remaining else None,
+            "needed_per_month_usd": round(max(owed, Decimal(0)) / remaining, 10)
+            if remaining and owed is not None
+            else None,
             "history_month_count": len(history),
-            "forecast_method": ahead.method if ahead else None,
-            **_forecast(float(spent_in_closed), float(spent), float(committed), agreement["shortfall_rule"], ahead),
+            "forecast_method": ahead.method if ahead and spent is not None else None,
+            **_forecast(spent_in_closed, spent, committed, agreement["shortfall_rule"], ahead),
             "shortfall_rule": agreement["shortfall_rule"],
-            "missing_evidence": _missing_evidence(first, past, len(history), remaining),
+            "missing_evidence": _missing_evidence(first, past, len(history), remaining, spend),
         }
 
 
-def _sum(costs: dict[date, Decimal], months: list[date]) -> Decimal:
-    return sum((costs[month] for month in months), Decimal(0))
+def _sum(costs: dict[date, Decimal | None], months: list[date]) -> Decimal | None:
+    known = [usd for month in months if (usd := costs[month]) is not None]
+    return sum(known, Decimal(0)) if len(known) == len(months) else None
 
 
-def _forecast(closed: float, spent: float, committed: float, rule: str, ahead: Ahead | None) -> Row:
+def _forecast(
+    closed: Decimal | None, spent: Decimal | None, committed: Decimal | None, rule: str, ahead: Ahead | None
+) -> Row:
     """Spend and shortfall at the end of the period, with their bounds; never less than is spent already."""
     sums = (ahead.total, ahead.low, ahead.high) if ahead else (None, None, None)
-    ends = [None if each is None else max(closed + each, spent) for each in sums]
-    short = [None if end is None else max(committed - end, 0.0) if rule != "none" else 0.0 for end in ends]
+    ends: list[float | None] = [None] * 3
+    if closed is not None and spent is not None:
+        ends = [None if each is None else max(float(closed) + each, float(spent)) for each in sums]
+    short: list[float | None] = [None if end is None or rule != "none" else 0.0 for end in ends]
+    if committed is not None and rule != "none":
+        short = [None if end is None else max(float(committed) - end, 0.0) for end in ends]
     return dict(zip((*_FORECAST, *_SHORTFALL), (*ends, short[0], short[2], short[1]), strict=True))
 
 
-def _shortfall(rows: Rows, period: Row, carried: Decimal) -> Decimal:
-    """The exact shortfall of a period that has ended; 0 while it runs."""
+def _shortfall(rows: Rows) -> Decimal | None:
+    """The exact shortfall of a period that has ended, null where unknown; 0 while it runs."""
     if not rows or rows[-1]["remaining_month_count"]:
         return Decimal(0)
-    return max(period["committed_cost_usd"] + carried - rows[-1]["cumulative_cost_usd"], Decimal(0))
+    owed = rows[-1]["remaining_cost_usd"]
+    return None if owed is None else max(owed, Decimal(0))
 
 
-def _missing_evidence(first: date, past: list[date], known: int, remaining: int) -> str | None:
-    """Months that the figures of the row lack."""
+def _missing_evidence(first: date, past: list[date], known: int, remaining: int, spend: Spend) -> str | None:
+    """What the figures of the row lack."""
+    uncosted = sum(spend.eligible[month] is None for month in past)
+    if uncosted:
+        return f"the bill has no cost of some use in {months_in_words(uncosted)} of the period"
     missing = months_between(first, past[-1]) + 1 - len(past)
     if missing:
         return f"{months_in_words(missing)} of the period before this one without a bill"

@@ -3,8 +3,8 @@
 Usage is what ran on demand in addition to the commitments in force, over whole weeks back from the newest usage of any
 line of the payer; hours without usage count as zero. Before a commitment in force began, only what it would have left
 on demand counts. An offer is a kind, a term and a payment option whose rates the payer's bill, the configuration or the
-reviewed list has; usage without a rate is left out and named. EC2 Instance plans and reservations are bound to an
-instance family in a region.
+reviewed list has; usage without a rate is left out and named. Savings are against the on-demand price paid. EC2
+Instance plans and reservations are bound to an instance family in a region.
 """
 
 from datetime import timedelta
@@ -118,8 +118,9 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
     usage: pl.DataFrame = row.pop("usage")
     rated, unrated = usage.filter(pl.col("paid_ratio").is_not_null()), usage.filter(pl.col("paid_ratio").is_null())
     rated, least = rated.filter(~pl.col("is_unknown")), rated.filter("is_least")
-    demand, paid = _matrix(rated, oldest, newest)
-    weeks = len(demand) // baseline.WEEK_HOURS
+    unpaid = rated.filter(pl.col("on_demand_ratio").is_null())
+    used = _matrix(rated, oldest, newest)
+    weeks = len(used) // baseline.WEEK_HOURS
     history = f"{weeks} whole week{'s' * (weeks != 1)} of history"
     row |= {
         "eligible_list_cost_usd": float(rated["list_cost_usd"].sum()),
@@ -137,8 +138,11 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
         return row | {"advice_reason": "no rate is known for any of the usage"}
     if weeks < baseline.FEWEST_WEEKS:
         return row | {"advice_reason": f"{history}; advice needs {baseline.FEWEST_WEEKS}"}
-    proven, best = baseline.proven_commitment(demand, paid), baseline.best_commitment(demand, paid)
-    tested = baseline.back_test(demand, paid)
+    if not unpaid.is_empty():
+        types = ", ".join(unpaid["usage_type_key"].unique().sort())
+        return row | {"advice_reason": f"it is unknown what {len(unpaid):,} hours of {types} cost on demand"}
+    proven, best = baseline.proven_commitment(used), baseline.best_commitment(used)
+    tested = baseline.back_test(used)
     if tested is not None:
         learned, scored, best_savings = tested
         row |= {
@@ -156,45 +160,51 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
         types = ", ".join(least["usage_type_key"].unique().sort())
         reason = f"it is unknown how much use of {types} the commitments in force would have covered before they began"
         return row | {"advice_reason": reason}
-    outcome = baseline.simulate(commitment, demand, paid)
+    outcome = baseline.simulate(commitment, used)
     return row | {
         "best_commitment_per_hour_usd": best,
         "commitment_per_hour_usd": commitment,
-        "simulated_coverage_ratio": outcome.coverage if demand.any() else None,
+        "simulated_coverage_ratio": outcome.coverage if used.demand.any() else None,
         "simulated_covered_list_usd": outcome.covered,
         "simulated_utilization_ratio": outcome.utilization if commitment else None,
         "simulated_savings_usd": outcome.savings,
         "worst_week_savings_usd": outcome.worst_week,
-        "next_dollar_value_usd": baseline.next_dollar(commitment, demand, paid),
+        "next_dollar_value_usd": baseline.next_dollar(commitment, used),
         "advice": "commit" if commitment else "commit nothing",
-        "advice_reason": _reason(commitment, best, proven) if demand.any() else _ALL_COVERED,
+        "advice_reason": _reason(commitment, best, proven, used) if used.demand.any() else _ALL_COVERED,
     }
 
 
-def _reason(commitment: float, best: float, proven: float) -> str:
+def _reason(commitment: float, best: float, proven: float, used: baseline.Use) -> str:
     if commitment:
         return "19 of 20 histories resampled from these weeks would have paid for at least this much"
     if proven:
         return "its back-test saves nothing: bought after two thirds of these weeks, it would not have paid in the rest"
     if best:
         return "it would have paid in these weeks, but not in enough histories resampled from them"
+    if (used.on_demand <= used.demand).all():
+        return "on demand this use costs no more than under the commitment"
     return "no level of hourly use lasts long enough to pay for a commitment: occasional use is no baseline"
 
 
-def _matrix(rated: pl.DataFrame, oldest: Any, newest: Any) -> tuple[baseline.Floats, baseline.Floats]:
-    """Demand at plan prices by hour and rate, whole weeks back from the newest hour; and the rates, ascending."""
+def _matrix(rated: pl.DataFrame, oldest: Any, newest: Any) -> baseline.Use:
+    """Use by hour and rate, rates ascending, in whole weeks back from the newest hour."""
     paid = np.unique(rated["paid_ratio"].to_numpy())
     hours = int((newest - oldest) / timedelta(hours=1)) + 1
     weeks = hours // baseline.WEEK_HOURS
-    demand = np.zeros((weeks * baseline.WEEK_HOURS, max(len(paid), 1)))
+    shape = (weeks * baseline.WEEK_HOURS, max(len(paid), 1))
+    used = baseline.Use(np.zeros(shape), np.zeros(shape), np.zeros(shape))
     if rated.is_empty() or not weeks:
-        return demand, paid
-    first = newest - timedelta(hours=len(demand) - 1)
+        return used
+    first = newest - timedelta(hours=len(used) - 1)
     kept = rated.filter(pl.col("hour_started_at") >= first)
     row = ((kept["hour_started_at"] - first).dt.total_hours()).to_numpy()
     column = np.searchsorted(paid, kept["paid_ratio"].to_numpy())
-    np.add.at(demand, (row, column), (kept["list_cost_usd"] * kept["paid_ratio"]).to_numpy())
-    return demand, paid
+    listed = kept["list_cost_usd"]
+    np.add.at(used.demand, (row, column), (listed * kept["paid_ratio"]).to_numpy())
+    np.add.at(used.listed, (row, column), listed.to_numpy())
+    np.add.at(used.on_demand, (row, column), (listed * kept["on_demand_ratio"]).to_numpy())
+    return used
 
 
 def purchase(row: Row, held: pl.DataFrame, newest: Any, unknown_use: str | None) -> Row:

@@ -35,7 +35,7 @@ plan_hour as (
 machine_hour as (
     select payer_account_id, billing_month, billing_currency, resource_id, hour_started_at,
         sum(split_effective_cost_usd) as left_usd, max(machine_effective_cost_usd) as right_usd,
-        max(machine_effective_cost_usd) is not null as is_comparable
+        max(machine_effective_cost_usd) is not null and count(split_effective_cost_usd) = count(*) as is_comparable
     from stg_aws__pod_hourly
     where '' not in (pod_id, resource_id)
     group by payer_account_id, billing_month, billing_currency, resource_id, hour_started_at

@@ -1,5 +1,6 @@
 -- One row per reservation of capacity × hour: the instance-hours it held, what used them, and what used and unused time cost.
 -- On-demand reservations, Capacity Blocks and training plans alike, at the price paid: a plan may cover an idle reservation.
+-- A cost is null where the bill has none of some of the time.
 with kind as (
     select reservation_id, max(reservation_kind) as reservation_kind
     from stg_aws__capacity_reservation
@@ -17,8 +18,8 @@ block_hour as (
 block_cost as (
     select
         payer_account_id, account_id, region_id, billing_currency, block_id, hour_started_at, instance_type, accelerator_family,
-        sum(case when bucket = 'capacity_unused' then 0 else effective_cost_usd end) as used_cost_usd,
-        sum(case when bucket = 'capacity_unused' then effective_cost_usd else 0 end) as unused_cost_usd
+        known_sum(case when bucket = 'capacity_unused' then 0 else effective_cost_usd end) as used_cost_usd,
+        known_sum(case when bucket = 'capacity_unused' then effective_cost_usd else 0 end) as unused_cost_usd
     from fct_capacity_block_piece
     group by payer_account_id, account_id, region_id, billing_currency, block_id, hour_started_at, instance_type, accelerator_family
 ),
@@ -50,7 +51,7 @@ hourly as (
         capacity_reservation_id, 'odcr', payer_account_id, account_id, region_id, billing_currency, instance_type, accelerator_family,
         cast(date_trunc('hour', usage_started_at) as timestamp),
         sum(case when is_unused then 0 else instance_hours end), sum(case when is_unused then instance_hours else 0 end),
-        sum(case when is_unused then 0 else effective_cost_usd end), sum(case when is_unused then effective_cost_usd else 0 end)
+        known_sum(case when is_unused then 0 else effective_cost_usd end), known_sum(case when is_unused then effective_cost_usd else 0 end)
     from on_demand
     group by capacity_reservation_id, payer_account_id, account_id, region_id, billing_currency, instance_type, accelerator_family,
         cast(date_trunc('hour', usage_started_at) as timestamp)
@@ -62,8 +63,8 @@ select
     sum(used_hours) + sum(unused_hours) as held_hours,
     sum(used_hours) as used_hours,
     sum(unused_hours) as unused_hours,
-    sum(used_cost_usd) as used_cost_usd,
-    sum(unused_cost_usd) as unused_cost_usd
+    known_sum(used_cost_usd) as used_cost_usd,
+    known_sum(unused_cost_usd) as unused_cost_usd
 from hourly
 group by reservation_id, reservation_kind, payer_account_id, account_id, region_id, billing_currency, instance_type, accelerator_family,
     hour_started_at

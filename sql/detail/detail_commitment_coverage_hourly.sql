@@ -20,7 +20,7 @@ use as (
         billing_period, usage_date, hour_started_at, payer_account_id, region_id, billing_currency, accelerator_family,
         commitment_eligibility, commitment_kind as covering_kind,
         sum(eligible_list_cost_usd) as list_cost_usd,
-        sum(on_demand_cost_usd) as on_demand_cost_usd,
+        known_sum(on_demand_cost_usd) as on_demand_cost_usd,
         sum(eligible_hours) as instance_hours,
         sum(eligible_normalized_units) as normalized_units,
         sum(unpriced_line_count) as unpriced_line_count
@@ -51,7 +51,7 @@ select
     sum(covered_list_cost_usd) as covered_list_cost_usd,
     coverage_ratio(covered_list_cost_usd, eligible_list_cost_usd, unpriced_line_count) as coverage_ratio,
     sum(case when part = 'other' then list_cost_usd else 0 end) as other_covered_list_cost_usd,
-    sum(on_demand_cost_usd) as on_demand_cost_usd,
+    known_sum(on_demand_cost_usd) as on_demand_cost_usd,
     sum(case when part <> 'other' then instance_hours else 0 end) as eligible_hours,
     sum(case when part = 'covered' then instance_hours else 0 end) as covered_hours,
     sum(case when part = 'other' then instance_hours else 0 end) as other_covered_hours,

@@ -17,7 +17,8 @@ recent as (
 ),
 
 gpu as (
-    select usage_date, payer_account_id, billing_currency, commitment_id, sum(used_cost_usd) as gpu_used_cost_usd
+    select usage_date, payer_account_id, billing_currency, commitment_id, true as is_used_by_gpus,
+        known_sum(used_cost_usd) as gpu_used_cost_usd
     from detail_commitment_use_daily
     where commitment_kind <> 'none' and accelerator_family = 'gpu'
     group by usage_date, payer_account_id, billing_currency, commitment_id
@@ -34,7 +35,7 @@ elsewhere as (
 
 day as (
     select
-        recent.*, coalesce(gpu.gpu_used_cost_usd, 0) as gpu_used_cost_usd,
+        recent.*, case when gpu.is_used_by_gpus then gpu.gpu_used_cost_usd else 0 end as gpu_used_cost_usd,
         case when recent.commitment_kind = 'compute_savings_plan'
             then coalesce(elsewhere.on_demand_list_cost_usd, 0) else 0 end as on_demand_list_cost_usd
     from recent
@@ -48,13 +49,13 @@ summed as (
         days_left(max(newest_day_ended_at), ended_at) as days_to_expiry,
         count(distinct usage_date) as basis_day_count,
         sum(commitment_cost_usd) as commitment_cost_usd,
-        sum(gpu_used_cost_usd) as gpu_used_cost_usd,
+        known_sum(gpu_used_cost_usd) as gpu_used_cost_usd,
         known_sum(unused_cost_usd) as unused_cost_usd,
         ratio(sum(covered_cost_usd), sum(covered_list_cost_usd)) as paid_ratio,
         sum(on_demand_list_cost_usd) as on_demand_list_cost_usd
     from day
     group by payer_account_id, billing_currency, commitment_id, commitment_kind, ended_at
-    having sum(gpu_used_cost_usd) > 0
+    having sum(gpu_used_cost_usd) > 0 or count(gpu_used_cost_usd) < count(*)
 ),
 
 -- The other usage first uses what is unused already.
@@ -75,6 +76,7 @@ select
     projected_usd(gpu_used_cost_usd - taken_cost_usd, basis_day_count, days_to_expiry)
         as stranded_after_other_usage_usd,
     case when unused_cost_usd is null then 'the bill does not show what used it'
+        when gpu_used_cost_usd is null then 'the bill has no cost of some GPU use'
         when ended_at is null then 'no end date on any bill' when days_to_expiry = 0 then 'it has ended' end
         as missing_evidence
 from taken

@@ -21,7 +21,7 @@ part as (
         sum(eligible_list_cost_usd) as eligible_list_cost_usd,
         sum(covered_list_cost_usd) as covered_list_cost_usd,
         null as other_covered_list_cost_usd,
-        sum(on_demand_cost_usd) as on_demand_cost_usd,
+        known_sum(on_demand_cost_usd) as on_demand_cost_usd,
         sum(unpriced_line_count) as unpriced_line_count,
         null as outside_cost_usd,
         null as commitment_count, null as commitment_cost_usd, null as used_cost_usd, null as unused_cost_usd, null as net_savings_usd
@@ -39,7 +39,7 @@ part as (
     select
         month_date, billing_currency, commitment_kind, 'all', 'all', 'all', 'all',
         case when grouping(accelerator_family) = 0 then accelerator_family else 'all' end,
-        sum(eligible_list_cost_usd), sum(covered_list_cost_usd), sum(other_covered_list_cost_usd), sum(on_demand_cost_usd),
+        sum(eligible_list_cost_usd), sum(covered_list_cost_usd), sum(other_covered_list_cost_usd), known_sum(on_demand_cost_usd),
         sum(unpriced_line_count), null, null, null, null, null, null
     from kind
     group by grouping sets (
@@ -79,7 +79,7 @@ summed as (
         sum(eligible_list_cost_usd) as eligible_list_cost_usd,
         sum(covered_list_cost_usd) as covered_list_cost_usd,
         sum(other_covered_list_cost_usd) as other_covered_list_cost_usd,
-        sum(on_demand_cost_usd) as on_demand_cost_usd,
+        known_sum(on_demand_cost_usd) as on_demand_cost_usd,
         sum(unpriced_line_count) as unpriced_line_count,
         sum(outside_cost_usd) as outside_cost_usd,
         sum(commitment_count) as commitment_count,

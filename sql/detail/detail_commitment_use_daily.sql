@@ -34,7 +34,7 @@ select
     sum(case when is_eligible then coalesce(list_cost_usd, 0) else 0 end) as eligible_list_cost_usd,
     sum(case when covering_kind is not null then coalesce(list_cost_usd, 0) else 0 end) as covered_list_cost_usd,
     known_sum(case when covering_kind is not null then amortized_cost_usd else 0 end) as used_cost_usd,
-    sum(case when is_eligible and covering_kind is null then effective_cost_usd else 0 end) as on_demand_cost_usd,
+    known_sum(case when is_eligible and covering_kind is null then effective_cost_usd else 0 end) as on_demand_cost_usd,
     sum(case when is_eligible then coalesce(instance_hours, 0) else 0 end) as eligible_hours,
     sum(case when covering_kind is not null then coalesce(instance_hours, 0) else 0 end) as covered_hours,
     cast(sum(case when is_eligible and is_unpriced then line_count else 0 end) as bigint) as unpriced_line_count

@@ -21,7 +21,7 @@ line as (
         sum(normalized_units) as normalized_units,
         coalesce(sum(list_cost_usd), 0) as list_cost_usd,
         known_sum(amortized_cost_usd) as amortized_cost_usd,
-        sum(effective_cost_usd) as effective_cost_usd
+        known_sum(effective_cost_usd) as effective_cost_usd
     from stg_aws__line_item
     where can_be_covered(commitment_eligibility)
     group by all
@@ -53,7 +53,7 @@ select
     sum(list_cost_usd) as eligible_list_cost_usd,
     sum(case when commitment_kind <> 'none' then list_cost_usd else 0 end) as covered_list_cost_usd,
     known_sum(case when commitment_kind <> 'none' then amortized_cost_usd else 0 end) as used_cost_usd,
-    sum(case when commitment_kind = 'none' then effective_cost_usd else 0 end) as on_demand_cost_usd,
+    known_sum(case when commitment_kind = 'none' then effective_cost_usd else 0 end) as on_demand_cost_usd,
     sum(instance_hours) as eligible_hours,
     sum(case when commitment_kind <> 'none' then instance_hours else 0 end) as covered_hours,
     sum(normalized_units) as eligible_normalized_units,

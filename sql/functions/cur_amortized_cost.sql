@@ -5,7 +5,8 @@
 case
     -- Most lines, so they come first.
     when line.effective_rule = 'as_billed' or line.line_class = 'block_fee'
-        then net_or_gross(has_net, line.line_item_net_unblended_cost, line.line_item_unblended_cost)
+        then coalesce(case when has_net then line.line_item_net_unblended_cost end, line.line_item_unblended_cost,
+            cost_of_an_empty_cell(line))
     when line.effective_rule = 'savings_plan' then net_or_gross(
         has_net, line.savings_plan_net_savings_plan_effective_cost, line.savings_plan_savings_plan_effective_cost)
     when line.effective_rule = 'savings_plan_unused' then net_unused_usd(

@@ -7,8 +7,8 @@ with day as (
         sum(used_hours) as used_hours,
         sum(unused_hours) as unused_hours,
         capacity_utilization_ratio(used_hours, unused_hours) as capacity_utilization_ratio,
-        sum(used_cost_usd) as used_cost_usd,
-        sum(unused_cost_usd) as unused_cost_usd
+        known_sum(used_cost_usd) as used_cost_usd,
+        known_sum(unused_cost_usd) as unused_cost_usd
     from detail_capacity_use_hourly
     group by cast(hour_started_at as date), reservation_id, reservation_kind, payer_account_id, account_id, region_id, billing_currency,
         instance_type, accelerator_family
@@ -66,8 +66,10 @@ select
     sum(day.held_hours) over month as month_held_hours,
     sum(day.used_hours) over month as month_used_hours,
     ratio(sum(day.used_hours) over month, sum(day.used_hours + day.unused_hours) over month) as month_utilization_ratio,
-    sum(day.unused_cost_usd) over month as month_unused_cost_usd,
-    sum(day.used_cost_usd + day.unused_cost_usd) over month as month_capacity_cost_usd,
+    case when count(day.unused_cost_usd) over month = count(*) over month then sum(day.unused_cost_usd) over month end
+        as month_unused_cost_usd,
+    case when count(day.used_cost_usd + day.unused_cost_usd) over month = count(*) over month
+        then sum(day.used_cost_usd + day.unused_cost_usd) over month end as month_capacity_cost_usd,
     expected.run_id as expected_run_id, run.owner as likely_owner, run.team as likely_team,
     case
         when expected.held_ms > 0 then 'it used the reservation that day'

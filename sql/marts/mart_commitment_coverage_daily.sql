@@ -10,7 +10,7 @@ with day as (
         sum(covered_list_cost_usd) as covered_list_cost_usd,
         coverage_ratio(covered_list_cost_usd, eligible_list_cost_usd, unpriced_line_count) as coverage_ratio,
         sum(other_covered_list_cost_usd) as other_covered_list_cost_usd,
-        sum(on_demand_cost_usd) as on_demand_cost_usd,
+        known_sum(on_demand_cost_usd) as on_demand_cost_usd,
         sum(eligible_hours) as eligible_hours,
         sum(covered_hours) as covered_hours,
         sum(other_covered_hours) as other_covered_hours,

@@ -5,7 +5,7 @@
 with gpu as (
     select
         cast(date_trunc('month', usage_date) as date) as billing_month, payer_account_id, billing_currency,
-        commitment_id, sum(used_cost_usd) as gpu_used_cost_usd
+        commitment_id, known_sum(used_cost_usd) as gpu_used_cost_usd, true as is_used_by_gpus
     from detail_commitment_use_daily
     where commitment_kind not in ('none', 'reserved_instance') and accelerator_family = 'gpu'
     group by 1, payer_account_id, billing_currency, commitment_id
@@ -29,14 +29,19 @@ month as (
         instance_family, payment_option, purchase_term, started_at, ended_at
 ),
 
--- Unknown in the first month of a plan, and where the bill does not show what used it.
-stranding as (
-    select month.*, coalesce(gpu.gpu_used_cost_usd, 0) as gpu_used_cost_usd,
-        max(case when month.unused_cost_usd is not null then coalesce(gpu.gpu_used_cost_usd, 0) end) over (
-            partition by payer_account_id, billing_currency, commitment_id
-            order by billing_month rows between unbounded preceding and 1 preceding) as busiest_cost_usd
+used as (
+    select month.*, case when gpu.is_used_by_gpus then gpu.gpu_used_cost_usd else 0 end as gpu_used_cost_usd
     from month
     left join gpu using (billing_month, payer_account_id, billing_currency, commitment_id)
+),
+
+-- Unknown in the first month of a plan, where the bill does not show what used it, and where it has no cost of GPU use.
+stranding as (
+    select *,
+        max(case when unused_cost_usd is not null then gpu_used_cost_usd end) over (
+            partition by payer_account_id, billing_currency, commitment_id
+            order by billing_month rows between unbounded preceding and 1 preceding) as busiest_cost_usd
+    from used
 )
 
 select
@@ -50,6 +55,7 @@ select
         unallocated_fee_usd > 0) as lost_savings_reason,
     unallocated_fee_usd,
     case when commitment_kind <> 'reserved_instance' and unused_cost_usd is not null and busiest_cost_usd is not null
+            and gpu_used_cost_usd is not null
         then least(greatest(unused_cost_usd, 0), greatest(busiest_cost_usd - gpu_used_cost_usd, 0)) end
         as stranded_cost_usd,
     days_left(newest_day_ended_at, ended_at) as days_to_expiry,

@@ -4,7 +4,7 @@
 -- Each scope contains the one before: classic is EC2, Fargate and Lambda under plans and reservations, before discounts
 -- and without Spot (facts aws-billing 3.1). Usage without a public price is in no rate but in `unpriced_cost_usd`. Fees
 -- for hours to come are cut off. There is no rate while the bill does not show what used some fees, or what some use
--- under a commitment costs.
+-- under a commitment costs or lists at.
 with cut as (
     select invoice.billing_month, invoice.payer_account_id, invoice.billing_currency, max(cut_at) as cut_at,
         greatest(sum(case when invoice_id <> '' then commitment_timing_usd else 0 end), max(fee.unallocated_fee_usd))
@@ -20,6 +20,7 @@ charge as (
     select
         charge.billing_period, charge.billing_month, charge.payer_account_id, charge.billing_currency,
         charge.effective_rule in ('savings_plan_unused', 'reservation_unused') as is_unused,
+        charge.effective_rule in ('savings_plan', 'reservation') as is_covered,
         savings_scope_width(charge.effective_rule, charge.service, charge.commitment_eligibility) as width,
         charge.list_cost_usd,
         part_before_usd(charge.amortized_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
@@ -35,6 +36,8 @@ charge as (
 
 summed as (
     select billing_period, billing_month, payer_account_id, billing_currency, width, unallocated_fee_usd,
+        -- Whose fees may count while what used them does not.
+        max(not is_unused and is_covered and list_cost_usd is null) as is_use_unpriced,
         sum(case when not is_unused then list_cost_usd end) as list_cost_usd,
         known_sum(case when not is_unused and list_cost_usd is not null then amortized_cost_usd else 0 end)
             as amortized_cost_usd,
@@ -67,7 +70,7 @@ scoped as (
             as usage_cost_usd,
         case when summed.unallocated_fee_usd > 0 then null when scope.is_after_discounts
             then summed.effective_unused_usd else summed.amortized_unused_usd end as unused_cost_usd,
-        summed.unpriced_cost_usd, summed.unallocated_fee_usd
+        summed.unpriced_cost_usd, summed.unallocated_fee_usd, summed.is_use_unpriced
     from summed
     join scope on scope.scope_width >= summed.width
 ),
@@ -75,23 +78,27 @@ scoped as (
 rate as (
     select
         billing_period, billing_month, payer_account_id, billing_currency, savings_scope, scope_label,
-        sum(list_cost_usd) as list_cost_usd,
+        case when sum(list_cost_usd) <> 0 or not max(is_use_unpriced) then sum(list_cost_usd) end as list_cost_usd,
         known_sum(usage_cost_usd) as usage_cost_usd,
         known_sum(unused_cost_usd) as unused_cost_usd,
-        effective_savings_rate_ratio(list_cost_usd, usage_cost_usd, unused_cost_usd) as effective_savings_rate_ratio,
+        case when not max(is_use_unpriced)
+            then effective_savings_rate_ratio(list_cost_usd, usage_cost_usd, unused_cost_usd) end
+            as effective_savings_rate_ratio,
         known_sum(unpriced_cost_usd) as unpriced_cost_usd,
-        max(unallocated_fee_usd) as unallocated_fee_usd
+        max(unallocated_fee_usd) as unallocated_fee_usd, max(is_use_unpriced) as is_use_unpriced
     from scoped
     group by billing_period, billing_month, payer_account_id, billing_currency, savings_scope, scope_label
 )
 
 select
     billing_period, billing_month, payer_account_id, billing_currency, savings_scope, scope_label, list_cost_usd,
-    usage_cost_usd, unused_cost_usd, list_cost_usd - usage_cost_usd - unused_cost_usd as net_savings_usd,
+    usage_cost_usd, unused_cost_usd,
+    case when not is_use_unpriced then list_cost_usd - usage_cost_usd - unused_cost_usd end as net_savings_usd,
     effective_savings_rate_ratio,
     case
         when unallocated_fee_usd > 0 then 'unknown: the bill does not show what used some fees'
-        when usage_cost_usd is null then 'unknown: the bill has no cost of some use under a commitment'
+        when usage_cost_usd is null then 'unknown: the bill has no cost of some use'
+        when is_use_unpriced then 'unknown: some use under a commitment has no public price'
         when usage_cost_usd + unused_cost_usd <= list_cost_usd then null
         when list_cost_usd = 0 then 'commitments without any use in the scope'
         when usage_cost_usd > list_cost_usd

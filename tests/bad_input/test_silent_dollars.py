@@ -26,16 +26,16 @@ def test_a_cost_that_is_the_word_null(tmp_path: Any, word: str) -> None:
     """Of three hours at 55.04 the last two bill nothing: 110.08."""
     lines = [HOUR, *[HOUR | {"line_item_unblended_cost": word}] * 2]
     assert warnings(tmp_path, lines) == [
-        "2 lines have no line_item_unblended_cost and count as 0; at public prices they "
-        "are 110.08; the first is row 3. Have the file delivered again."
+        "2 lines have no line_item_unblended_cost and bill 0, of which machine time has an unknown cost; at public "
+        "prices they are 110.08; the first is row 3. Have the file delivered again."
     ]
 
 
 def test_a_cost_that_is_null_in_parquet(tmp_path: Any) -> None:
     lines = [HOUR, *[HOUR | {"line_item_unblended_cost": None}] * 2]
     assert warnings(tmp_path, lines, "a-1.parquet") == [
-        "2 lines have no line_item_unblended_cost and count as 0; at public prices they are "
-        "110.08. Have the file delivered again."
+        "2 lines have no line_item_unblended_cost and bill 0, of which machine time has an unknown cost; at public "
+        "prices they are 110.08. Have the file delivered again."
     ]
 
 
@@ -151,3 +151,29 @@ def test_a_run_on_a_reservation_without_its_cost(tmp_path: Any) -> None:
         "select effective_cost_usd from detail_charge_monthly where charge_type = 'DiscountedUsage'",
     ):
         assert ask(builder, unknown).rows() == [(None,)]
+
+
+def test_machine_time_with_an_empty_cost(tmp_path: Any) -> None:
+    """Of the run's two hours one costs 55.04 and the cell of the other is empty: billed 55.04, and what the run, its
+    use on demand and the savings rate come to is unknown. A volume with an empty cell costs nothing, as it bills."""
+    listed = {"pricing_public_on_demand_cost": "55.04"}
+    volume = {
+        **HOURS[0],
+        "line_item_usage_type": "USW2-EBS:VolumeUsage.gp3",
+        "line_item_resource_id": "vol-1",
+        "line_item_unblended_cost": "",
+        "product_instance_type": "",
+    }
+    write_export(tmp_path, {MONTH: [HOURS[0] | listed, HOURS[1] | listed | {"line_item_unblended_cost": ""}, volume]})
+    write_events(tmp_path / "runs", run_events())
+    builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
+    costs = "list_cost_usd, effective_cost_usd, billed_cost_usd, cost_per_million_tokens_usd"
+    assert ask(builder, f"select {costs} from mart_run_cost").rows() == [
+        (Decimal("110.08"), None, Decimal("55.04"), None)
+    ]
+    for unknown in (
+        "select on_demand_cost_usd from mart_commitment_coverage_daily where commitment_kind = 'compute_savings_plan'",
+        "select effective_savings_rate_ratio from mart_effective_savings_rate_monthly where savings_scope = 'classic'",
+    ):
+        assert ask(builder, unknown).rows() == [(None,)]
+    assert ask(builder, "select sum(line_count) from fct_charge where is_cost_unknown").rows() == [(1,)]

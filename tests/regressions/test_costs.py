@@ -10,6 +10,7 @@ from support.lab import Lab
 from support.random_ledgers import HOUR_MS, MONTH, Stay, hour, machine_line, tracker
 
 from pipelines.config.policy import Policy
+from pipelines.config.terms import Terms
 
 Line = dict[str, str]
 PLAN = {"savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::000011112222:savingsplan/sp-1"}
@@ -44,6 +45,11 @@ def covered(number: int = 0, rate: str = "30.00", hours: str = "1", cost: str = 
     for column in ("line_item_resource_id", "savings_plan_savings_plan_effective_cost"):
         del negation[column]
     return [line, negation]
+
+
+def without(column: str, lines: list[Line]) -> list[Line]:
+    """The lines with this cell empty."""
+    return [{name: value for name, value in line.items() if name != column} for line in lines]
 
 
 def plan_fee(number: int, used: str, total: str = "40.00", **more: str) -> Line:
@@ -263,3 +269,51 @@ def test_unused_commitment_after_discounts_follows_the_policy(
     sql = f"select sum(effective_cost_usd) from {LEDGER} where bucket = 'commitment_unused'"
     bill = [*covered(line_item_net_unblended_cost="55.04"), fee]
     assert answer(bill, sql, Policy.model_validate({"savings_plan_unused": choice})) == [(Decimal(expected),)]
+
+
+def test_use_of_a_plan_without_its_cost_strands_nothing_and_is_no_spend_of_zero() -> None:
+    """A GPU in reserved capacity uses 30 of a plan's 40 in June, and in July again, where the bill lacks what its use
+    costs: how much of July's 10.00 is stranded, what counts toward an agreement, and what the capacity cost is unknown.
+    """
+    held = {
+        "capacity_reservation_capacity_reservation_arn": "arn:aws:ec2:us-west-2:1:capacity-reservation/cr-0a",
+        "capacity_reservation_capacity_reservation_status": "Used",
+        "capacity_reservation_capacity_reservation_type": "ODCR",
+    }
+    june = {
+        "line_item_usage_start_date": "2026-06-14 20:00:00",
+        "line_item_usage_end_date": "2026-06-14 21:00:00",
+    }
+    use = [line | held for line in covered()]
+    bills = {
+        "2026-06": [line | june for line in [*use, plan_fee(0, "30.00")]],
+        MONTH: [*without("savings_plan_savings_plan_effective_cost", use), plan_fee(0, "30.00")],
+    }
+    period = {"first_month": "2026-06", "last_month": "2026-07", "commitment_usd": "100"}
+    terms = Terms.model_validate({"agreements": [{"name": "edp", "counts": "effective", "periods": [period]}]})
+    with Lab(bills, tracker([]), terms=terms) as made:
+        for table, columns, row in (
+            ("mart_commitment_utilization_monthly", "unused_cost_usd, stranded_cost_usd", (Decimal(10), None)),
+            ("detail_edp_burn_down_monthly", "eligible_cost_usd, remaining_cost_usd, forecast_cost_usd", (None,) * 3),
+        ):
+            july = "billing_month = date '2026-07-01'"
+            assert made.ask(f"select {columns} from {table} where {july}", table) == [row]
+        stranding = "detail_commitment_stranding"
+        assert made.ask(f"select stranded_cost_usd, missing_evidence from {stranding}", stranding) == [
+            (None, "the bill has no cost of some GPU use")
+        ]
+        capacity = "mart_capacity_utilization_daily"
+        columns = "used_hours, used_cost_usd, capacity_cost_usd, month_capacity_cost_usd"
+        assert made.ask(f"select {columns} from {capacity} order by usage_date", capacity) == [
+            (1, 30, 30, 30),
+            (1, None, None, None),
+        ]
+
+
+def test_use_of_a_plan_without_a_list_price_has_no_savings_rate() -> None:
+    """30 of 40 are used, by a machine whose list price is unknown: what the plan saves is too."""
+    bill = [*without("pricing_public_on_demand_cost", covered()), plan_fee(0, "30.00")]
+    columns = "list_cost_usd, net_savings_usd, effective_savings_rate_ratio, lost_savings_reason"
+    assert answer(
+        bill, f"select {columns} from mart_effective_savings_rate_monthly where savings_scope = 'classic'"
+    ) == [(None, None, None, "unknown: some use under a commitment has no public price")]

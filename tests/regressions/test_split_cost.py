@@ -8,6 +8,8 @@ from pathlib import Path
 from support.bills import instance_hour, write_config, write_events, write_export
 from support.ledgers import ask, lazy_warehouse
 
+from pipelines.models.contract import load_contract
+
 POD = "arn:aws:eks:us-west-2:000033334444:pod/ml/train/worker-0/1a2b"
 
 
@@ -58,3 +60,15 @@ def test_split_child_rows_add_nothing_where_the_machine_counts(tmp_path: Path) -
     assert ask(builder, "select count(*), sum(machine_effective_cost_usd) from stg_aws__pod_hourly").rows() == [
         (1, Decimal("55.04"))
     ]
+
+
+def test_a_pod_without_a_split_cost_has_an_unknown_cost(tmp_path: Path) -> None:
+    """AWS leaves the split of a machine hour at 55.04 empty: what the pod cost is unknown, and a warning shows it."""
+    lines = [instance_hour("2026-07-14T10", "i-0p5", "p5.48xlarge", "55.04"), pod_row("Accelerator", "8", "", "")]
+    export = write_export(tmp_path, {"2026-07": lines})
+    builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
+    columns = "split_effective_cost_usd, accelerator_split_cost_usd, whole_machine_effective_cost_usd"
+    assert ask(builder, f"select {columns} from detail_pod_cost_daily").rows() == [(None, None, None)]
+    name, pods = "split_and_unused_cost_differ_from_the_machine", "stg_aws__pod_hourly"
+    (check,) = (each for each in load_contract(f"staging/{pods}").checks if each.name == name)
+    assert len(ask(builder, check.query.format(batch=pods))) == 1

@@ -13,6 +13,7 @@ import polars as pl
 
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings
+from pipelines.config.terms import Terms
 from pipelines.engine.duckdb import DuckDBEngine, file_list
 from pipelines.ingest.billing.columns import CUR, LISTS, ColumnList
 from pipelines.ingest.inventory.commitments import SCHEMA as COMMITMENT_SCHEMA
@@ -46,6 +47,7 @@ from pipelines.models.session import (
 TAGS = ("tag_run_id", "tag_owner", "tag_team", "tag_json")
 OURS = ("source_name", "delivery_id", "billing_period", "source_file", *TAGS)
 AS_SHIPPED = Policy()
+NO_TERMS = Terms()
 # The file of each table that was made, by its name and the relations it was made from.
 _MADE: dict[tuple[str, tuple[tuple[str, str], ...]], Path] = {}
 # What every made-up line of a cost and usage report has unless it states otherwise.
@@ -80,9 +82,10 @@ class Lab:
         invoices: Sequence[Mapping[str, Any]] = (),
         serving: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
         offers: Sequence[Mapping[str, Any]] = (),
+        terms: Terms = NO_TERMS,
     ):
         self.months = tuple(sorted(lines))
-        self._policy = policy
+        self._settings = Settings(policy=policy, terms=terms)
         self._engine = DuckDBEngine(threads=1)
         # By name and month the file of a table, which is named after what it holds.
         self._made: dict[tuple[str, str | None], Path] = {}
@@ -148,7 +151,7 @@ class Lab:
         if name == THIS_MONTH:
             return month_select(month)
         if name in CONFIGURED:
-            return configured_select(name, Settings(policy=self._policy))
+            return configured_select(name, self._settings)
         slices = self._slices(name, month) if name in load_catalog() else (None,)
         files = file_list([self._made[name, period] for period in slices])
         return f"from read_parquet({files}, hive_partitioning = false)"

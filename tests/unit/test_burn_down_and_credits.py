@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -19,15 +20,15 @@ def month(number: int) -> date:
     return date(2026 + (number - 1) // 12, (number - 1) % 12 + 1, 1)
 
 
-def spend(amounts: dict[int, str], opened: int | None = None, kind: str = "agreement") -> pl.DataFrame:
+def spend(amounts: Mapping[int, str | None], opened: int | None = None, kind: str = "agreement") -> pl.DataFrame:
     rows = [
         {
             "term_kind": kind,
             "term_name": "one",
             "billing_month": month(number),
             "is_open_month": number == opened,
-            "eligible_cost_usd": Decimal(usd),
-            "training_cost_usd": Decimal(usd) / 4,
+            "eligible_cost_usd": None if usd is None else Decimal(usd),
+            "training_cost_usd": None if usd is None else Decimal(usd) / 4,
         }
         for number, usd in amounts.items()
     ]
@@ -35,7 +36,9 @@ def spend(amounts: dict[int, str], opened: int | None = None, kind: str = "agree
     return pl.DataFrame(rows, schema_overrides=money)
 
 
-def burnt(amounts: dict[int, str], *, rule: str = "paid", opened: int | None = None) -> dict[int, dict[str, Any]]:
+def burnt(
+    amounts: Mapping[int, str | None], *, rule: str = "paid", opened: int | None = None
+) -> dict[int, dict[str, Any]]:
     """Rows by month, of an agreement of 120.00 from January to June 2026 and 100.00 from July to December."""
     agreement = pl.DataFrame([{"agreement_name": "one", "billing_currency": "USD", "shortfall_rule": rule}])
     periods = pl.DataFrame(
@@ -79,6 +82,16 @@ def pool(used: dict[int, str], opened: int | None = None, expires: date | None =
         for number, usd in used.items()
     ]
     return pools.pool_months(declared, [uses], spend(dict.fromkeys(used, "50"), kind="credits"))
+
+
+def test_spend_of_unknown_cost_leaves_no_remainder_no_forecast_and_no_known_shortfall() -> None:
+    """March has use without a cost: the period's sum is unknown from March on, and what it carries into the next."""
+    rows = burnt({**dict.fromkeys(range(1, 8), "15"), 3: None}, rule="carried")
+    assert (rows[2]["cumulative_cost_usd"], rows[2]["remaining_cost_usd"]) == (30, 90)
+    for name in ("cumulative_cost_usd", "remaining_cost_usd", "needed_per_month_usd", "forecast_cost_usd"):
+        assert rows[4][name] is None
+    assert rows[4]["missing_evidence"] == "the bill has no cost of some use in 1 month of the period"
+    assert (rows[6]["shortfall_usd"], rows[7]["carried_cost_usd"], rows[7]["remaining_cost_usd"]) == (None, None, None)
 
 
 def test_a_period_that_ended_is_known_and_not_forecast() -> None:

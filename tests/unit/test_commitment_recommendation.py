@@ -20,8 +20,11 @@ NONE_HELD = pl.DataFrame(
 )
 
 
-def history(weeks: int, cost, kind: str = "p5.48xlarge", eligibility: str = "ec2_instance") -> pl.DataFrame:
-    """Open usage hour by hour; `cost` gives an hour's list price by its number, 0 where nothing ran."""
+def history(
+    weeks: int, cost, kind: str = "p5.48xlarge", eligibility: str = "ec2_instance", on_demand: float | None = 1.0
+) -> pl.DataFrame:
+    """Open usage hour by hour; `cost` gives an hour's list price by its number, 0 where nothing ran; `on_demand` is the
+    part of it that was paid."""
     rows = [
         PAYER
         | {
@@ -32,6 +35,7 @@ def history(weeks: int, cost, kind: str = "p5.48xlarge", eligibility: str = "ec2
             "first_hour_at": START,
             "last_hour_at": START + timedelta(hours=weeks * WEEK - 1),
             "list_cost_usd": float(cost(hour)),
+            "on_demand_ratio": on_demand,
         }
         for hour in range(weeks * WEEK)
         if cost(hour)
@@ -57,6 +61,7 @@ def built(demand: pl.DataFrame, newest: datetime, *days: dict[str, object]) -> l
     """The recommendations of a bill with this on-demand use, whose newest line is at `newest`; `days` are those of its
     commitments. A 1-year Compute plan is declared at 0.6."""
     used = demand.with_columns(commitment_kind=pl.lit("none"), commitment_id=pl.lit(""), used_cost_usd=pl.lit(0.0))
+    used = used.with_columns(on_demand_cost_usd=pl.col("list_cost_usd") * pl.col("on_demand_ratio"))
     texts = (*PAYER, "commitment_id", "commitment_kind", "purchase_term", "payment_option", "region_id")
     held: dict[str, Any] = dict.fromkeys((*texts, "instance_family"), pl.String)
     held |= {"usage_date": pl.Date} | dict.fromkeys(("started_at", "ended_at"), pl.Datetime("us"))
@@ -98,6 +103,28 @@ def test_what_runs_always_is_recommended_at_the_plans_price() -> None:
     assert row["back_test_regret_usd"] == 0
     assert row["tranche_per_hour_usd"] == 15.0
     assert row["upfront_cost_usd"] == 0.0
+
+
+def test_a_plan_that_costs_more_than_the_negotiated_price_is_not_bought() -> None:
+    """100 an hour at list, of which 45 are paid on demand: a plan at 56 would lose 11 an hour."""
+    row = plan(advise(history(9, lambda hour: 100, on_demand=0.45), rate(0.56)))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit nothing", 0.0)
+    assert (row["simulated_savings_usd"], row["back_test_savings_usd"]) == (0, 0)
+    assert row["advice_reason"] == "on demand this use costs no more than under the commitment"
+
+
+def test_savings_are_against_the_negotiated_price() -> None:
+    """100 an hour at list, of which 90 are paid on demand: a plan at 60 saves 30 an hour and covers 100 at list."""
+    row = plan(advise(history(9, lambda hour: 100, on_demand=0.9), rate(0.6)))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit", 60.0)
+    assert row["simulated_savings_usd"] == 30 * 9 * WEEK
+    assert row["eligible_share_ratio"] == 1
+
+
+def test_nothing_is_advised_where_the_on_demand_cost_is_unknown() -> None:
+    row = plan(advise(history(9, lambda hour: 100, on_demand=None), rate(0.6)))
+    assert (row["advice"], row["commitment_per_hour_usd"], row["simulated_savings_usd"]) == ("undecided", None, None)
+    assert row["advice_reason"] == "it is unknown what 1,512 hours of p5.48xlarge cost on demand"
 
 
 def test_a_weekly_retrain_is_no_baseline() -> None:

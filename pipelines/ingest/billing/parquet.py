@@ -75,8 +75,8 @@ def silent_amounts(
         count, amount = _where(file, billed, None, price)
         if count:
             warnings.append(
-                f"{count} lines have no {billed} and count as 0; at public prices they are {amount:,.2f}. Have the "
-                "file delivered again."
+                f"{count} lines have no {billed} and bill 0, of which machine time has an unknown cost; at public "
+                f"prices they are {amount:,.2f}. Have the file delivered again."
             )
     read = {columns[source.position].name for sources in found.sources.values() for source in sources}
     twins = {name.lower(): name for name in read}

@@ -183,7 +183,10 @@ class _Bill:
         """Count the lines without a billed amount, those whose tags repeat a key, and those of a column not read."""
         billed, price = (self._amounts(name, texts) for name in (self.listed.billed, self.listed.list_price))
         if billed.null_count:
-            before = f"have no {self.listed.billed} and count as 0; at public prices they are "
+            before = (
+                f"have no {self.listed.billed} and bill 0, of which machine time has an unknown cost; at public prices "
+                "they are "
+            )
             self._add_silent(before, "", billed.is_null(), price)
         for position, text in texts.items():
             name = self.names[position]

@@ -1,5 +1,6 @@
 -- One row per agreement or pool of credits × month with a bill, in the currency of the term: the spend that counts toward it.
 -- No export has the rules, so the configuration declares them: services, payers, Marketplace, credits, cost basis. Tax never counts.
+-- On the effective basis spend is null where the bill has no cost of some of it.
 with term as (
     select 'agreement' as term_kind, agreement_name as term_name, billing_currency, cost_basis, credit_rule, is_marketplace_counted
     from declared_agreement
@@ -38,7 +39,7 @@ awaited as (
 spent as (
     select billing_month, payer_account_id, billing_currency, service, charge_category,
         coalesce(billing_entity, '') not in ('', 'AWS') as is_marketplace, bucket = 'run' as is_training,
-        sum(billed_cost_usd) as billed_cost_usd, sum(effective_cost_usd) as effective_cost_usd
+        sum(billed_cost_usd) as billed_cost_usd, known_sum(effective_cost_usd) as effective_cost_usd
     from fct_ledger
     where charge_category <> 'Tax'
     group by all
@@ -77,17 +78,17 @@ counted as (
 ),
 
 summed as (
-    select term_kind, term_name, billing_currency, billing_month,
-        sum(eligible_cost_usd) as eligible_cost_usd,
-        sum(case when is_training then eligible_cost_usd else 0 end) as training_cost_usd
+    select term_kind, term_name, billing_currency, billing_month, true as is_spent,
+        known_sum(eligible_cost_usd) as eligible_cost_usd,
+        known_sum(case when is_training then eligible_cost_usd else 0 end) as training_cost_usd
     from counted
     group by term_kind, term_name, billing_currency, billing_month
 )
 
 select
     term.term_kind, term.term_name, term.billing_currency, month.billing_month, month.is_open_month,
-    coalesce(summed.eligible_cost_usd, 0) as eligible_cost_usd,
-    coalesce(summed.training_cost_usd, 0) as training_cost_usd,
+    case when summed.is_spent then summed.eligible_cost_usd else 0 end as eligible_cost_usd,
+    case when summed.is_spent then summed.training_cost_usd else 0 end as training_cost_usd,
     coalesce(awaited.undelivered_payer_count, 0) as undelivered_payer_count, unbilled.unbilled_service
 from term
 join (select distinct billing_month, billing_currency, is_open_month from fct_bill_total_monthly) as month on month.billing_currency = term.billing_currency

@@ -2,7 +2,7 @@
 -- partition: billing_period
 -- These rows repeat part of the cost of the machine they ran on (facts aws-billing 4.4); no total may add them to it.
 -- The lines of a machine are summed before they meet its pods, so nothing fans out. A pod or machine without a name is
--- ''.
+-- ''. A cost is null where AWS gives none.
 with payer as (
     select payer_account_id, billing_month, sum(net_value_count) > 0 as has_net_costs
     from stg_aws__invoice_total
@@ -25,10 +25,10 @@ line as (
             else 'other'
         end as split_kind,
         line.split_line_item_split_usage as split_quantity, line.split_line_item_split_usage_ratio as split_ratio,
-        cast(net_or_gross(payer.has_net_costs, line.split_line_item_net_split_cost, line.split_line_item_split_cost)
-            as decimal(20, 10)) as split_cost_usd,
-        cast(net_or_gross(payer.has_net_costs, line.split_line_item_net_unused_cost, line.split_line_item_unused_cost)
-            as decimal(20, 10)) as split_unused_cost_usd,
+        cast(coalesce(case when payer.has_net_costs then line.split_line_item_net_split_cost end,
+            line.split_line_item_split_cost) as decimal(20, 10)) as split_cost_usd,
+        cast(coalesce(case when payer.has_net_costs then line.split_line_item_net_unused_cost end,
+            line.split_line_item_unused_cost) as decimal(20, 10)) as split_unused_cost_usd,
         cast(case when line.pricing_currency <> line.line_item_currency_code then null
             else line.split_line_item_public_on_demand_split_cost
                 + coalesce(line.split_line_item_public_on_demand_unused_cost, 0) end as decimal(20, 10))
@@ -49,13 +49,14 @@ pod_hour as (
         case when pod_id like '%:pod/%' then split_part(pod_id, '/', 3) end as namespace_name,
         max(tag_run_id) as tag_run_id, max(tag_owner) as tag_owner, max(tag_team) as tag_team,
         sum(case when split_kind = 'accelerator' then split_quantity else 0 end) as accelerator_hours,
-        max(case when split_kind = 'accelerator' then split_ratio end) as accelerator_share_ratio,
-        sum(case when split_kind = 'accelerator' then split_cost_usd else 0 end) as accelerator_split_cost_usd,
-        sum(case when split_kind = 'vcpu' then split_cost_usd else 0 end) as vcpu_split_cost_usd,
-        sum(case when split_kind = 'memory' then split_cost_usd else 0 end) as memory_split_cost_usd,
+        case when count(*) filter (where split_kind = 'accelerator') = 0 then 0
+            else max(case when split_kind = 'accelerator' then split_ratio end) end as accelerator_share_ratio,
+        known_sum(case when split_kind = 'accelerator' then split_cost_usd else 0 end) as accelerator_split_cost_usd,
+        known_sum(case when split_kind = 'vcpu' then split_cost_usd else 0 end) as vcpu_split_cost_usd,
+        known_sum(case when split_kind = 'memory' then split_cost_usd else 0 end) as memory_split_cost_usd,
         count(*) filter (where split_kind = 'other') as unknown_kind_line_count,
-        sum(split_unused_cost_usd) as split_unused_cost_usd,
-        sum(split_cost_usd + split_unused_cost_usd) as split_effective_cost_usd,
+        known_sum(split_unused_cost_usd) as split_unused_cost_usd,
+        known_sum(split_cost_usd + split_unused_cost_usd) as split_effective_cost_usd,
         known_sum(split_list_cost_usd) as split_list_cost_usd
     from line
     group by all
@@ -67,7 +68,7 @@ machine_hour as (
         max(line.instance_type) as instance_type, max(line.accelerator_family) as accelerator_family,
         max(line.accelerator_count) as accelerator_count,
         sum(line.usage_quantity) as machine_hours,
-        sum(line.effective_cost_usd) as machine_effective_cost_usd
+        known_sum(line.effective_cost_usd) as machine_effective_cost_usd
     from stg_aws__line_item as line
     join (select distinct resource_id from pod_hour) as machine on machine.resource_id = line.resource_id
     where line.line_class = 'instance'
@@ -89,7 +90,7 @@ select
         as accelerator_weight_ratio,
     -- A chip is bought with its machine: here its accelerators carry the whole of it, as comparisons of silicon do.
     case when machine.accelerator_count > 0
-        then apportioned_usd(machine.machine_effective_cost_usd, coalesce(pod.accelerator_share_ratio, 0), 1)
+        then apportioned_usd(machine.machine_effective_cost_usd, pod.accelerator_share_ratio, 1)
         else pod.split_effective_cost_usd end as whole_machine_effective_cost_usd
 from pod_hour as pod
 left join machine_hour as machine
