@@ -148,6 +148,24 @@ def test_what_a_reservation_left_unused_to_date_is_its_fee_to_date_less_its_use(
         assert made.ask(f"select effective_to_date_usd from {WAY}", WAY) == [(6 * after + Decimal("55.04"),)]
 
 
+def test_inferentia_is_a_family_of_its_own_in_coverage_and_use() -> None:
+    """An hour of a reserved inf2.48xlarge, 12.98 at list price and 8.20 reserved, is no use of anything else."""
+    used = machine_line("i-0a", 0, "1", "12.98", line_item_line_item_type="DiscountedUsage", **RESERVED)
+    used |= {"product_instance_type": "inf2.48xlarge", "line_item_usage_type": "USW2-BoxUsage:inf2.48xlarge"}
+    used |= {"line_item_unblended_cost": "0", "reservation_effective_cost": "8.20"}
+    rest = {
+        "reservation_unused_recurring_fee": "0",
+        "reservation_unused_amortized_upfront_fee_for_billing_period": "0",
+    }
+    fee = charge("RIFee", "8.20", **RESERVED, **rest)
+    with Lab({MONTH: [used, fee]}, tracker(NODE), policy=AS_SHIPPED) as made:
+        day, month = "mart_commitment_coverage_daily", "detail_commitment_family_monthly"
+        reserved = f"select accelerator_family from {day} where covered_list_cost_usd = 12.98"
+        assert made.ask(reserved, day) == [("inferentia",)]
+        by_family = f"select accelerator_family, used_cost_usd from {month} where used_cost_usd > 0"
+        assert made.ask(by_family, month) == [("inferentia", Decimal("8.20"))]
+
+
 def test_a_fee_whose_use_an_open_month_does_not_show_has_no_unused_part_and_no_rate() -> None:
     """A reservation of 1488.00 for 744 hours, 2.00 each, without the columns of its unused part. Up to the newest hour,
     the third, 6.00 are owed and a covered line explains 2.00: of 4.00 the bill does not show what used it."""
