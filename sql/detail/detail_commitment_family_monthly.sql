@@ -1,6 +1,6 @@
 -- One row per billing month × payer × currency × commitment × accelerator family: the part of its cost that the family
 -- used.
--- Three rows per commitment, also where nothing used it; the rest of the cost was unused.
+-- Four rows per commitment, also where nothing used it; the rest of the cost was unused.
 with cost as (
     select billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind,
         known_sum(commitment_cost_usd) as commitment_cost_usd,
@@ -12,7 +12,7 @@ with cost as (
 part as (
     select cost.*, family.accelerator_family
     from cost
-    cross join (values ('gpu'), ('trainium'), ('other')) as family(accelerator_family)
+    cross join (values ('gpu'), ('trainium'), ('inferentia'), ('other')) as family(accelerator_family)
 ),
 
 used as (

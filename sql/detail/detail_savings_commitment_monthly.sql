@@ -23,7 +23,13 @@ part as (
 
     select cast(date_trunc('month', usage_date) as date), billing_currency, effective_cost_usd
     from fct_ledger
-    where bucket in ('commitment_unused', 'capacity_unused') and accelerator_family = 'gpu'
+    where bucket = 'capacity_unused' and accelerator_family = 'gpu'
+
+    union all
+
+    select billing_month, billing_currency, effective_unused_to_date_usd
+    from fct_commitment_unused_monthly
+    where accelerator_family = 'gpu'
 )
 
 select month_date, billing_currency, known_sum(still_committed_cost_usd) as still_committed_cost_usd

@@ -5,8 +5,8 @@
 -- and without Spot (facts aws-billing 3.1). Usage without a public price is in no rate but in `unpriced_cost_usd`. Fees
 -- for hours to come are cut off. There is no rate while the bill does not show what used some fees, or what some use
 -- under a commitment costs or lists at.
-with cut as (
-    select invoice.billing_month, invoice.payer_account_id, invoice.billing_currency, max(cut_at) as cut_at,
+with month as (
+    select invoice.billing_month, invoice.payer_account_id, invoice.billing_currency,
         greatest(sum(case when invoice_id <> '' then commitment_timing_usd else 0 end), max(fee.unallocated_fee_usd))
             as unallocated_fee_usd
     from fct_invoice_monthly as invoice
@@ -18,37 +18,39 @@ with cut as (
 
 charge as (
     select
-        charge.billing_period, charge.billing_month, charge.payer_account_id, charge.billing_currency,
-        charge.effective_rule in ('savings_plan_unused', 'reservation_unused') as is_unused,
-        charge.effective_rule in ('savings_plan', 'reservation') as is_covered,
-        savings_scope_width(charge.effective_rule, charge.service, charge.commitment_eligibility) as width,
-        charge.list_cost_usd,
-        part_before_usd(charge.amortized_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
-            cut.cut_at) as amortized_cost_usd,
-        part_before_usd(charge.effective_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
-            cut.cut_at) as effective_cost_usd,
-        case when cut.unallocated_fee_usd > 0.01 then cut.unallocated_fee_usd else 0 end as unallocated_fee_usd
-    from fct_charge as charge
-    left join cut using (billing_month, payer_account_id, billing_currency)
-    where charge.commitment_eligibility is not null
-        or charge.effective_rule in ('savings_plan_unused', 'reservation_unused')
+        billing_period, billing_month, payer_account_id, billing_currency, false as is_unused,
+        effective_rule in ('savings_plan', 'reservation') as is_covered,
+        savings_scope_width(effective_rule, service, commitment_eligibility) as width, list_cost_usd,
+        amortized_cost_usd, effective_cost_usd
+    from fct_charge
+    where commitment_eligibility is not null
+        and effective_rule not in ('savings_plan_unused', 'reservation_unused')
+
+    union all
+
+    select billing_period, billing_month, payer_account_id, billing_currency, true, false,
+        savings_scope_width(effective_rule, service, null), null, amortized_unused_to_date_usd,
+        effective_unused_to_date_usd
+    from fct_commitment_unused_monthly
 ),
 
 summed as (
-    select billing_period, billing_month, payer_account_id, billing_currency, width, unallocated_fee_usd,
+    select billing_period, billing_month, payer_account_id, billing_currency, width,
+        case when month.unallocated_fee_usd > 0.01 then month.unallocated_fee_usd else 0 end as unallocated_fee_usd,
         -- Whose fees may count while what used them does not.
-        max(not is_unused and is_covered and list_cost_usd is null) as is_use_unpriced,
+        max(is_covered and list_cost_usd is null) as is_use_unpriced,
         sum(case when not is_unused then list_cost_usd end) as list_cost_usd,
         known_sum(case when not is_unused and list_cost_usd is not null then amortized_cost_usd else 0 end)
             as amortized_cost_usd,
         known_sum(case when not is_unused and list_cost_usd is not null then effective_cost_usd else 0 end)
             as effective_cost_usd,
-        sum(case when is_unused then amortized_cost_usd else 0 end) as amortized_unused_usd,
-        sum(case when is_unused then effective_cost_usd else 0 end) as effective_unused_usd,
+        known_sum(case when is_unused then amortized_cost_usd else 0 end) as amortized_unused_usd,
+        known_sum(case when is_unused then effective_cost_usd else 0 end) as effective_unused_usd,
         known_sum(case when not is_unused and list_cost_usd is null then effective_cost_usd else 0 end)
             as unpriced_cost_usd
     from charge
-    group by billing_period, billing_month, payer_account_id, billing_currency, width, unallocated_fee_usd
+    left join month using (billing_month, payer_account_id, billing_currency)
+    group by billing_period, billing_month, payer_account_id, billing_currency, width, month.unallocated_fee_usd
 ),
 
 scope as (

@@ -10,7 +10,7 @@ with invoice as (
         sum(commitment_timing_usd) as commitment_timing_usd, sum(netted_discount_usd) as netted_discount_usd,
         sum(discount_usd) as discount_usd, sum(credit_usd) as credit_usd,
         sum(neutralised_refund_usd) as neutralised_refund_usd,
-        sum(billed_to_date_usd) as billed_to_date_usd, sum(effective_to_date_usd) as effective_to_date_usd
+        sum(billed_to_date_usd) as billed_to_date_usd
     from fct_invoice_monthly
     group by payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency
 ),
@@ -36,6 +36,14 @@ closing as (
         on period.document_kind = 'billing_period' and period.billing_month = invoice.billing_month
         and is_same_issuer(invoice.invoice_issuer, period.invoice_issuer)
     group by invoice.billing_month, invoice.invoice_issuer
+),
+
+-- What commitments leave unused in hours to come.
+unused as (
+    select payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency,
+        known_sum(effective_unused_usd - effective_unused_to_date_usd) as later_cost_usd
+    from fct_commitment_unused_monthly
+    group by payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency
 ),
 
 ledger as (
@@ -74,7 +82,9 @@ select
     coalesce(invoice.neutralised_refund_usd, 0) as neutralised_refund_usd,
     invoice.cut_at,
     coalesce(invoice.billed_to_date_usd, 0) as billed_to_date_usd,
-    coalesce(invoice.effective_to_date_usd, 0) as effective_to_date_usd,
+    case when ledger.payer_account_id is null then 0 else ledger.effective_cost_usd end
+        - case when invoice.cut_at is null or unused.payer_account_id is null then 0 else unused.later_cost_usd end
+        as effective_to_date_usd,
     document.document_kind, document.invoiced_cost_usd, document.invoice_difference_usd, document.rounding_usd,
     document.focus_tolerance_usd,
     case
@@ -94,6 +104,10 @@ full join ledger
     and ledger.billing_entity = invoice.billing_entity
     and ledger.invoice_issuer = invoice.invoice_issuer
     and ledger.billing_currency = invoice.billing_currency
+left join unused
+    on unused.payer_account_id = invoice.payer_account_id and unused.billing_month = invoice.billing_month
+    and unused.invoice_id = invoice.invoice_id and unused.billing_entity = invoice.billing_entity
+    and unused.invoice_issuer = invoice.invoice_issuer and unused.billing_currency = invoice.billing_currency
 left join closing
     on closing.billing_month = invoice.billing_month and closing.invoice_issuer = invoice.invoice_issuer
 left join document

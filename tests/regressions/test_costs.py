@@ -16,6 +16,10 @@ Line = dict[str, str]
 PLAN = {"savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::000011112222:savingsplan/sp-1"}
 RESERVED = {"reservation_reservation_a_r_n": "arn:aws:ec2:us-west-2:000011112222:reserved-instances/ri-1"}
 WHOLE_MONTH = {"line_item_usage_start_date": "2026-07-01 00:00:00", "line_item_usage_end_date": "2026-08-01 00:00:00"}
+FIRST_HOURS = [
+    {"line_item_usage_start_date": f"2026-07-01 0{n}:00:00", "line_item_usage_end_date": f"2026-07-01 0{n + 1}:00:00"}
+    for n in range(3)
+]
 NODE = [Stay(0, "i-0a", None, 0, HOUR_MS)]
 AS_SHIPPED = Policy()
 LEDGER, WAY = "fct_ledger", "mart_invoice_reconciliation_monthly"
@@ -113,20 +117,68 @@ def test_a_reservations_fee_of_the_whole_month_leads_to_the_invoice_on_day_one()
     ]
 
 
+@pytest.mark.parametrize(("stated", "net"), [("1484.00", None), ("2.00", None), ("1484.00", "0.5")])
+def test_what_a_reservation_left_unused_to_date_is_its_fee_to_date_less_its_use(stated: str, net: str | None) -> None:
+    """A reservation of 1488.00 for 744 hours, 2.00 each; three hours have passed, two of them used.
+
+    To date it costs 6.00, of which 4.00 are used and 2.00 are not, whether the fee states as unused the 742 hours of
+    the month or the one so far. At net costs of one half, 1.00 is unused after discounts. Another machine, at 55.04 on
+    demand, ran in the third hour: to date 4.00 + 2.00 + 55.04, at net costs 2.00 + 1.00 + 55.04.
+    """
+    rest = {
+        "reservation_unused_recurring_fee": stated,
+        "reservation_unused_amortized_upfront_fee_for_billing_period": "0",
+    }
+    used = {"line_item_unblended_cost": "0", "reservation_effective_cost": "2.00", "bill_invoice_id": ""}
+    on_demand = {"bill_invoice_id": ""}
+    if net:
+        used |= {"reservation_net_effective_cost": "1.00"}
+        on_demand |= {"line_item_net_unblended_cost": "55.04"}
+        rest |= {"reservation_net_unused_recurring_fee": "742.00", "line_item_net_unblended_cost": "744.00"}
+    bill = [
+        machine_line("i-0a", 0, "1", "55.04", line_item_line_item_type="DiscountedUsage", **RESERVED)
+        | used
+        | FIRST_HOURS[n]
+        for n in range(2)
+    ]
+    bill += [machine_line("i-0b", 0, "1", "55.04") | FIRST_HOURS[2] | on_demand]
+    bill += [charge("RIFee", "1488.00", **WHOLE_MONTH, **RESERVED, bill_invoice_id="", **rest)]
+    after = Decimal("0.5") if net else Decimal(1)
+    with Lab({MONTH: bill}, tracker(NODE), policy=AS_SHIPPED) as made:
+        month, rate = "mart_commitment_utilization_monthly", "mart_effective_savings_rate_monthly"
+        paid = made.ask(f"select commitment_cost_usd, used_cost_usd, unused_cost_usd from {month}", month)
+        assert paid == [(Decimal(6), Decimal(4), Decimal(2))]
+        unused = f"select unused_cost_usd from {rate} where savings_scope ="
+        assert made.ask(f"{unused} 'classic'", rate) == [(Decimal(2),)]
+        assert made.ask(f"{unused} 'all_usage_after_discounts'", rate) == [(2 * after,)]
+        assert made.ask(f"select effective_to_date_usd from {WAY}", WAY) == [(6 * after + Decimal("55.04"),)]
+
+
+def test_inferentia_is_a_family_of_its_own_in_coverage_and_use() -> None:
+    """An hour of a reserved inf2.48xlarge, 12.98 at list price and 8.20 reserved, is no use of anything else."""
+    used = machine_line("i-0a", 0, "1", "12.98", line_item_line_item_type="DiscountedUsage", **RESERVED)
+    used |= {"product_instance_type": "inf2.48xlarge", "line_item_usage_type": "USW2-BoxUsage:inf2.48xlarge"}
+    used |= {"line_item_unblended_cost": "0", "reservation_effective_cost": "8.20"}
+    rest = {
+        "reservation_unused_recurring_fee": "0",
+        "reservation_unused_amortized_upfront_fee_for_billing_period": "0",
+    }
+    fee = charge("RIFee", "8.20", **RESERVED, **rest)
+    with Lab({MONTH: [used, fee]}, tracker(NODE), policy=AS_SHIPPED) as made:
+        day, month = "mart_commitment_coverage_daily", "detail_commitment_family_monthly"
+        reserved = f"select accelerator_family from {day} where covered_list_cost_usd = 12.98"
+        assert made.ask(reserved, day) == [("inferentia",)]
+        by_family = f"select accelerator_family, used_cost_usd from {month} where used_cost_usd > 0"
+        assert made.ask(by_family, month) == [("inferentia", Decimal("8.20"))]
+
+
 def test_a_fee_whose_use_an_open_month_does_not_show_has_no_unused_part_and_no_rate() -> None:
     """A reservation of 1488.00 for 744 hours, 2.00 each, without the columns of its unused part. Up to the newest hour,
     the third, 6.00 are owed and a covered line explains 2.00: of 4.00 the bill does not show what used it."""
     open_month = {"bill_invoice_id": ""}
-    hours = [
-        {
-            "line_item_usage_start_date": f"2026-07-01 0{n}:00:00",
-            "line_item_usage_end_date": f"2026-07-01 0{n + 1}:00:00",
-        }
-        for n in range(3)
-    ]
     used = machine_line("i-0a", 0, "1", "55.04", line_item_line_item_type="DiscountedUsage", **RESERVED)
-    used |= {**hours[0], **open_month, "line_item_unblended_cost": "0", "reservation_effective_cost": "2.00"}
-    bill = [used, machine_line("i-0b", 0, "1", "55.04") | hours[2] | open_month]
+    used |= {**FIRST_HOURS[0], **open_month, "line_item_unblended_cost": "0", "reservation_effective_cost": "2.00"}
+    bill = [used, machine_line("i-0b", 0, "1", "55.04") | FIRST_HOURS[2] | open_month]
     bill += [charge("RIFee", "1488.00", **WHOLE_MONTH, **RESERVED, **open_month)]
     with Lab({MONTH: bill}, tracker(NODE), policy=AS_SHIPPED) as made:
         for table, columns, where, row in (

@@ -189,6 +189,29 @@ def test_unused_commitment_is_on_its_own_line_and_has_no_hours() -> None:
     assert ledger(what, plan, idle) == [("commitment_unused", Decimal(17), Decimal(0), Decimal(0))]
 
 
+def test_what_a_reservation_left_unused_in_an_open_month_stops_at_its_newest_hour() -> None:
+    """A reservation of 2.00 an hour, used in the first two of July's 744 hours; the third ran on demand.
+
+    FOCUS states 742 x 2.00 as unused in one line of the month. Three hours cost 6.00, of which 2.00 are unused.
+    """
+    held = {**NODE, "CommitmentDiscountCategory": "Usage", "CommitmentDiscountId": "ri-1", "InvoiceId": ""}
+    month = {"ChargePeriodStart": f"{MONTH}-01 00:00:00", "ChargePeriodEnd": "2026-08-01 00:00:00"}
+    first = [
+        {"ChargePeriodStart": f"{MONTH}-01 0{n}:00:00", "ChargePeriodEnd": f"{MONTH}-01 0{n + 1}:00:00"}
+        for n in range(3)
+    ]
+    used = {**held, "CommitmentDiscountStatus": "Used", "EffectiveCost": "2"}
+    rest = {**held, **month, "CommitmentDiscountStatus": "Unused", "ResourceId": "", "EffectiveCost": "1484"}
+    on_demand = {**NODE, **first[2], "ResourceId": "i-0b", "InvoiceId": "", "EffectiveCost": "55.04"}
+    with lab(used | first[0], used | first[1], rest, on_demand) as made:
+        mart = "mart_commitment_utilization_monthly"
+        found = made.ask(f"select commitment_cost_usd, used_cost_usd, unused_cost_usd from {mart}", mart)
+        assert found == [(Decimal(6), Decimal(4), Decimal(2))]
+        mart = "mart_effective_savings_rate_monthly"
+        found = made.ask(f"select unused_cost_usd from {mart} where savings_scope = 'classic'", mart)
+        assert found == [(Decimal(2),)]
+
+
 def test_a_credit_lowers_the_invoice_and_not_the_effective_cost() -> None:
     """FOCUS takes credits off the effective cost; ours is before credits (design 3.1)."""
     credit = {"ChargeCategory": "Credit", "BilledCost": "-5", "EffectiveCost": "-5", "ListCost": "-5"}

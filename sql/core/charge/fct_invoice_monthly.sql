@@ -29,9 +29,7 @@ line as (
         charge.effective_rule, charge.amortized_cost_usd, charge.effective_cost_usd,
         charge.billed_cost_usd as charge_billed_usd,
         part_before_usd(charge.billed_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
-            dated.cut_at) as billed_before_usd,
-        part_before_usd(charge.effective_cost_usd, charge.line_class, charge.usage_started_at, charge.usage_ended_at,
-            dated.cut_at) as effective_before_usd
+            dated.cut_at) as billed_before_usd
     from dated
     left join fct_charge as charge
         using (billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency)
@@ -52,8 +50,7 @@ select
     sum(case when effective_rule = 'credit' then charge_billed_usd - effective_cost_usd else 0 end) as credit_usd,
     sum(case when effective_rule = 'refund' then charge_billed_usd - amortized_cost_usd else 0 end)
         as neutralised_refund_usd,
-    billed_cost_usd - coalesce(sum(charge_billed_usd - billed_before_usd), 0) as billed_to_date_usd,
-    coalesce(sum(effective_before_usd), 0) as effective_to_date_usd
+    billed_cost_usd - coalesce(sum(charge_billed_usd - billed_before_usd), 0) as billed_to_date_usd
 from line
 group by billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
     line_count, newest_usage_at, cut_at, as_of_at, billed_cost_usd, amortized_upfront_usd, commitment_billed_usd

@@ -2,7 +2,8 @@
 -- and what used it.
 -- partition: billing_period
 -- An hour of a Savings Plan, the month of a reservation (facts aws-billing 2.1, 3.1). Before discounts: a plan is
--- bought, and used, at its own price. FOCUS states each hour's use and rest instead.
+-- bought, and used, at its own price. FOCUS states each hour's use and rest instead, or the rest of a reservation's month:
+-- then its use and that rest are one fee of the stretch that the rest has, as in the other exports.
 with report as (
     select
         *,
@@ -34,6 +35,14 @@ focus as (
     where focus_is_commitment(line)
 ),
 
+whole as (
+    select *, min(case when is_rest then charge_period_start end) over held as rest_started_at,
+        max(case when is_rest then charge_period_end end) over held as rest_ended_at
+    from (select *, is_unused and not is_plan and charge_period_end > charge_period_start + interval 1 day as is_rest
+            from focus where charge_category = 'Usage')
+    window held as (partition by billing_period, billing_account_id, billing_currency, commitment_id)
+),
+
 -- One kind for each plan: by the words of its fee, else of what it left unused, else by the service of what used it.
 plan as (
     select
@@ -50,8 +59,7 @@ plan as (
 declared as (
     select
         billing_period, billing_month, bill_payer_account_id as payer_account_id,
-        line_item_usage_account_id as account_id,
-        line_item_currency_code as billing_currency,
+        line_item_usage_account_id as account_id, line_item_currency_code as billing_currency,
         coalesce(case when is_reservation then reservation_reservation_a_r_n
             else savings_plan_savings_plan_a_r_n end, '') as commitment_discount_id,
         case when is_reservation then 'reserved_instance' else savings_plan_kind(offering) end as commitment_kind,
@@ -76,8 +84,7 @@ declared as (
             nullif(split_part(replace(coalesce(product_instance_type, instance_type_of(line_item_usage_type)), 'ml.', ''),
                 '.', 1), '')) as instance_family,
         moment_of(coalesce(savings_plan_start_time, reservation_start_time)) as started_at,
-        moment_of(coalesce(savings_plan_end_time, reservation_end_time))
-            as ended_at
+        moment_of(coalesce(savings_plan_end_time, reservation_end_time)) as ended_at
     from report
 
     union all
@@ -86,24 +93,22 @@ declared as (
         focus.billing_period, billing_month, focus.billing_account_id,
         coalesce(sub_account_id, focus.billing_account_id), focus.billing_currency, focus.commitment_id,
         coalesce(plan.commitment_kind, 'reserved_instance'),
-        charge_period_start, charge_period_end,
-        coalesce(effective_cost, 0), billed_cost, case when is_unused then 0 else coalesce(effective_cost, 0) end,
+        coalesce(rest_started_at, charge_period_start), coalesce(rest_ended_at, charge_period_end),
+        coalesce(effective_cost, 0), billed_cost,
+        case when rest_started_at is not null then null when is_unused then 0 else coalesce(effective_cost, 0) end,
         case when is_unused then coalesce(effective_cost, 0) else 0 end,
         null, null, null, null, null, null, null
-    from focus
+    from whole as focus
     left join plan
         on plan.billing_period = focus.billing_period and plan.billing_account_id = focus.billing_account_id
-        and plan.billing_currency = focus.billing_currency
-        and plan.commitment_id = focus.commitment_id and focus.is_plan
-    where charge_category = 'Usage'
+        and plan.billing_currency = focus.billing_currency and plan.commitment_id = focus.commitment_id
+        and focus.is_plan
 )
 
 select
     billing_period, billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
-    fee_started_at, fee_ended_at,
-    max(account_id) as account_id,
-    known_sum(commitment_cost_usd) as commitment_cost_usd,
-    known_sum(used_cost_usd) as used_cost_usd,
+    fee_started_at, fee_ended_at, max(account_id) as account_id,
+    known_sum(commitment_cost_usd) as commitment_cost_usd, known_sum(used_cost_usd) as used_cost_usd,
     known_sum(unused_cost_usd) as unused_cost_usd,
     -- What the lines it covers must explain.
     sum(coalesce(commitment_cost_usd, billed_cost_usd) - coalesce(unused_cost_usd, 0)) as owed_cost_usd,
