@@ -48,6 +48,12 @@ def show(
             console.table(_bases(pair))
         for sentence in _recommendation(recommendations[chosen["workload_id"], chosen["billing_currency"]], pair):
             console.paragraph(sentence)
+    if count := rows["registered_comparison_count"].max():
+        false = rows["expected_false_count"].max()
+        console.say("")
+        console.paragraph(
+            f"{counted(count, 'registered comparison')}, with {false:.2f} false verdicts expected by chance."
+        )
 
 
 def show_block(
