@@ -1,13 +1,15 @@
 """The `trainledger` command: registers the commands of the packages and turns errors into exit codes.
 
 Exit 0 done, 1 a data check failed, 2 wrong usage, configuration or a full disk, 3 a source could not be read, 4 another
-build is running, 130 stopped by Ctrl-C or SIGTERM. Errors are one plain sentence; a traceback only with --debug.
+build is running, 130 stopped by Ctrl-C or SIGTERM, 141 the reader of its output has stopped. Errors are one plain
+sentence; a traceback only with --debug.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -31,7 +33,7 @@ from pipelines.prices.command import reprice
 from pipelines.query.command import query
 from pipelines.report.command import report
 
-_INTERRUPTED = 130
+_INTERRUPTED, _UNREAD = 130, 141
 
 app = typer.Typer(
     name="trainledger",
@@ -88,18 +90,33 @@ def main() -> None:
     try:
         _check_encoding(sys.argv)
         # Accepted after the command as well, where people add it.
-        app(args=[word for word in sys.argv[1:] if word != "--debug"])
+        try:
+            app(args=[word for word in sys.argv[1:] if word != "--debug"])
+        finally:
+            if sys.stdout:
+                sys.stdout.flush()
     except Exception as error:
+        if isinstance(error, BrokenPipeError):
+            _leave_unread()
         if "--debug" in sys.argv:
             raise
         sentence, code = _explained(error)
         Console().error(sentence)
         raise SystemExit(code) from None
     except SystemExit as end:
+        # Rich and Typer then end with 1.
+        if isinstance(end.__context__, BrokenPipeError):
+            _leave_unread()
         # Typer's end of an interrupted command.
         if end.code == _INTERRUPTED:
             Console().error("Stopped; the next build continues from here.")
         raise
+
+
+def _leave_unread() -> NoReturn:
+    """End where the reader of a pipe has stopped, such as `head`; what Python still writes goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(_UNREAD) from None
 
 
 def _check_encoding(arguments: Sequence[str]) -> None:

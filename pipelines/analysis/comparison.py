@@ -13,10 +13,10 @@ from pipelines.analysis.matched import Run, Side, choose
 from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.sensitivity import claimed, shares_of_evidence, spent
 from pipelines.analysis.verdict import DECIDED, RUN_FLOOR, Evidence, judge, minus
+from pipelines.base.cost import BASES
 
 SIDES = ("baseline", "candidate")
 SIDE_NAMES = ("GPU", "Trainium")
-BASES = ("effective", "list", "billed")
 # What must be equal before two runs may be compared, as people call it (design 5).
 MATCHED = {
     "model": "models", "dataset": "datasets", "seq_len": "sequence lengths", "global_batch_samples": "global batches",

@@ -12,11 +12,18 @@ REFERENCE = SQL / "reference"
 EXPECTATIONS = ROOT / "expectations"
 DASHBOARDS = ROOT / "dashboards"
 GLOSSARY = ROOT / "docs" / "glossary.md"
+# Stands in a query for the month that a monthly report is about.
+MONTH = "{month}"
 
 
 def known_reports() -> list[str]:
     """The kinds of report there are: a folder of dashboards/ each."""
     return sorted(path.parent.name for path in DASHBOARDS.glob("*/report.yml"))
+
+
+def monthly_reports() -> list[str]:
+    """The kinds of report about one month, which their queries name; the others cover all delivered months."""
+    return [kind for kind in known_reports() if MONTH in (DASHBOARDS / kind / "report.yml").read_text(encoding="utf-8")]
 
 
 def accelerator_families() -> dict[str, str]:

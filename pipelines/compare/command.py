@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from pipelines.base.console import Console
+from pipelines.base.cost import BASES
 from pipelines.base.errors import UsageError
 from pipelines.config.options import AsOf, Config, Csv, Json, form_of, settings_of
 
@@ -28,6 +29,8 @@ def compare(
     form = form_of(as_json, as_csv)
     if serving and basis is not None:
         raise UsageError("--basis cannot be combined with --serving, whose verdicts hold on effective and list cost.")
+    if basis is not None and basis not in BASES:
+        raise UsageError(f"--basis {basis} is not a basis; choose one of {', '.join(BASES)}.")
     settings = settings_of(config)
     from pipelines.compare.tables import recommendation_of, rows_of, show, show_ways, ways_of
     from pipelines.models.marts import open_marts

@@ -6,8 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.analysis.comparison import BASES, SIDES
+from pipelines.analysis.comparison import SIDES
 from pipelines.base.console import Console, counted
+from pipelines.base.cost import BASES
 from pipelines.base.errors import UsageError
 from pipelines.engine import Engine
 from pipelines.present.formats import UNKNOWN, cents, day, figure, large, percent, unit_usd
@@ -47,6 +48,12 @@ def show(
             console.table(_bases(pair))
         for sentence in _recommendation(recommendations[chosen["workload_id"], chosen["billing_currency"]], pair):
             console.paragraph(sentence)
+    if count := rows["registered_comparison_count"].max():
+        false = rows["expected_false_count"].max()
+        console.say("")
+        console.paragraph(
+            f"{counted(count, 'registered comparison')}, with {false:.2f} false verdicts expected by chance."
+        )
 
 
 def show_block(
@@ -177,8 +184,6 @@ def rows_of(marts: Engine, workload: str | None, basis: str | None) -> pl.DataFr
 
     `workload` is an id, or a part that only one compared workload has; `basis` leaves the rows of one.
     """
-    if basis is not None and basis not in BASES:
-        raise UsageError(f"--basis {basis} is not a basis; choose one of {', '.join(BASES)}.")
     rows = marts.query("select * from mart_silicon_comparison")
     if workload is not None:
         rows = rows.filter(workload_id=_named(marts, rows, workload))

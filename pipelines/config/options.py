@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pipelines.base.dates import date_of, month_date
 from pipelines.base.errors import UsageError
 from pipelines.config.file import read_config
 
@@ -17,7 +18,31 @@ _EARLIER = (
     "Read an earlier publication: the newest at the end of this day (UTC), or at this timestamp with its zone. "
     "Default: the newest of all."
 )
-AsOf = Annotated[str | None, typer.Option("--as-of", help=_EARLIER)]
+
+
+def _checked_moment(as_of: str | None) -> str | None:
+    if as_of is not None:
+        from pipelines.warehouse.publication import moment_of
+
+        moment_of(as_of)
+    return as_of
+
+
+def checked_day(day: str | None) -> str | None:
+    """A day as it was written; UsageError for other text."""
+    if day is not None:
+        date_of(day)
+    return day
+
+
+def checked_month(month: str | None) -> str | None:
+    """A month as it was written; UsageError for other text."""
+    if month is not None:
+        month_date(month)
+    return month
+
+
+AsOf = Annotated[str | None, typer.Option("--as-of", help=_EARLIER, callback=_checked_moment)]
 _FILE = "trainledger.toml to use. Default: the one here, then the demo's."
 Config = Annotated[Path | None, typer.Option("--config", help=_FILE)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with every digit.")]

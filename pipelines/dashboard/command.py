@@ -34,6 +34,16 @@ def dashboard(
         raise UsageError("--as-of requires --export; on a served page, choose the date in its header.")
     settings = settings_of(config)
     from pipelines.config.notify import is_loopback
+
+    access = settings.access
+    if not export and not is_loopback(host):
+        if access and not access.hosts:
+            raise UsageError(f"--host {host} needs the names it is reached by; add hosts to [access].")
+        if not access and not is_open:
+            raise UsageError(
+                f"--host {host} lets other machines read every cost without a login; configure [access], or add "
+                "--open-to-network to allow that."
+            )
     from pipelines.dashboard.reader import Reader
     from pipelines.models.warehouse import Warehouse
 
@@ -50,17 +60,9 @@ def dashboard(
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed; {installing('ui')}.") from None
 
-    access = settings.access
     if access:
         # A policy with a mistake is reported now, not to the first reader.
         access.grants()
-        if not is_loopback(host) and not access.hosts:
-            raise UsageError(f"--host {host} needs the names it is reached by; add hosts to [access].")
-    elif not is_loopback(host) and not is_open:
-        raise UsageError(
-            f"--host {host} lets other machines read every cost without a login; configure [access], or add "
-            "--open-to-network to allow that."
-        )
     # Opened before the first request; without a publication each page shows this error.
     try:
         render(reader, "overview", {})

@@ -45,13 +45,18 @@ def digest_of(stream: BinaryIO) -> str:
     return hashlib.file_digest(stream, "sha256").hexdigest()  # pyright: ignore[reportArgumentType]
 
 
+def refuse_no_file(pack: Path) -> None:
+    """UsageError for a pack that is not there."""
+    if not pack.is_file():
+        raise UsageError(f"{pack} does not exist; expected the zip file that `trainledger report --pack` wrote.")
+
+
 class Pack:
     """A pack, opened. UsageError for what is none."""
 
     def __init__(self, path: Path):
         self.path = path
-        if not path.is_file():
-            raise UsageError(f"{path} does not exist; expected the zip file that `trainledger report --pack` wrote.")
+        refuse_no_file(path)
         try:
             self._zip = zipfile.ZipFile(path)
             text = self.read(MANIFEST) if self._size(MANIFEST) <= _MANIFEST_BYTES else b""

@@ -22,6 +22,9 @@ def verify(
     ] = None,
 ) -> None:
     """Rebuild the figures of a pack and compare every one."""
+    from pipelines.evidence.archive import refuse_no_file
+
+    refuse_no_file(pack)
     settings, console = settings_of(config) if config else None, Console()
     if signer:
         from pipelines.evidence.signature import signer_of

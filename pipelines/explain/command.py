@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
-from pipelines.config.options import Config, Csv, Json, form_of, settings_of
+from pipelines.config.options import Config, Csv, Json, checked_day, checked_month, form_of, settings_of
 
 
 class _OrName(TyperGroup):
@@ -45,6 +45,8 @@ _OPTIONS = {
     "family": "Accelerator family: gpu, trainium, none …",
     "currency": "Currency, where the bill has several.",
 }
+# Reported before anything is opened.
+_CHECKS = {"day": checked_day, "month": checked_month}
 _LEDGER = ("bucket", "account", "payer", "category", "service", "family", "currency")
 
 
@@ -62,10 +64,10 @@ def _command(
     def command(config: Config = None, lines: Lines = 20, as_json: Json = False, as_csv: Csv = False, **requested: str):
         _explain(config, kind, requested.pop(word or kind), requested, lines, as_json, as_csv)
 
-    argument = Annotated[str, typer.Argument(metavar=word or kind, help=about or None)]
+    argument = Annotated[str, typer.Argument(metavar=word or kind, help=about or None, callback=_CHECKS.get(kind))]
     own = [Parameter(word or kind, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=argument)]
     for name in names:
-        option = Annotated[str | None, typer.Option(f"--{name}", help=_OPTIONS[name])]
+        option = Annotated[str | None, typer.Option(f"--{name}", help=_OPTIONS[name], callback=_CHECKS.get(name))]
         own.append(Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=option))
     *shared, _ = signature(command).parameters.values()
     shared = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in shared]

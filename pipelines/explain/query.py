@@ -1,15 +1,14 @@
 """The question: rows of a mart, and the condition that selects their rows of the ledger and their bill lines."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any
 
 import polars as pl
 
+from pipelines.base.dates import date_of, month_date
 from pipelines.base.errors import UsageError, shown
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import quoted
@@ -120,7 +119,7 @@ def for_run(engine: Engine, run_id: str, currency: str | None = None) -> Questio
 
 def for_day(engine: Engine, day: str, filters: Mapping[str, str | None]) -> Question:
     """The ledger of a day (YYYY-MM-DD), of the `filters` values of its columns. UsageError where it has no row."""
-    return _ledger_question(engine, "day", day, f"usage_date = date '{_date(day)}'", "usage_date", filters)
+    return _ledger_question(engine, "day", day, f"usage_date = date '{date_of(day)}'", "usage_date", filters)
 
 
 def for_month(engine: Engine, month: str, filters: Mapping[str, str | None]) -> Question:
@@ -282,17 +281,3 @@ def values(engine: Engine, table: str, column: str, where: str = "true") -> list
     """The distinct values of a column as text, in its order."""
     rows: list[tuple[Any, ...]] = engine.query(f"select distinct {column} from {table} where {where} order by 1").rows()
     return [str(value) for (value,) in rows]
-
-
-def _date(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{shown(text)} is not a date; expected YYYY-MM-DD.") from None
-
-
-def month_date(text: str) -> date:
-    """The first day of a month YYYY-MM; UsageError for other text."""
-    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text):
-        raise UsageError(f"{shown(text)} is not a month; expected YYYY-MM.")
-    return _date(f"{text}-01")

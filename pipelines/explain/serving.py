@@ -5,6 +5,7 @@ Idle time in which nothing held a machine is no single line's: what a server bea
 
 from decimal import Decimal
 
+from pipelines.base.dates import month_date
 from pipelines.base.sql import quoted
 from pipelines.engine import Engine
 from pipelines.explain.query import (
@@ -14,7 +15,6 @@ from pipelines.explain.query import (
     SUMS,
     Level,
     Question,
-    month_date,
     refuse_to_add,
     unknown,
     values,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pipelines.base.console import Console
-from pipelines.config.options import Config, settings_of
+from pipelines.config.options import Config, checked_month, settings_of
 
 app = typer.Typer(help="Export published data in other formats.", no_args_is_help=True)
 
@@ -19,7 +19,9 @@ def formats() -> None:
 @app.command()
 def focus(
     out: Annotated[Path, typer.Option("--out", help="Folder to write to; each month has a folder of its own.")],
-    month: Annotated[str | None, typer.Option("--month", help="YYYY-MM. Default: every delivered month.")] = None,
+    month: Annotated[
+        str | None, typer.Option("--month", help="YYYY-MM. Default: every delivered month.", callback=checked_month)
+    ] = None,
     version: Annotated[str, typer.Option("--version", help="Of FOCUS: 1.2, or 1.4 with four datasets.")] = "1.2",
     config: Config = None,
 ) -> None:

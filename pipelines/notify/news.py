@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
+from pipelines.base.resources import monthly_reports
 from pipelines.config.access import Teams
 from pipelines.config.notify import Notify, Topic
 from pipelines.engine import Engine
@@ -16,7 +17,7 @@ from pipelines.warehouse.publication import Publication
 
 @dataclass(frozen=True)
 class News:
-    """One notification; `report` is the kind and month (YYYY-MM) of the PDF that a mail attaches."""
+    """One notification; `report` is the kind of the PDF that a mail attaches, and the closed month (YYYY-MM)."""
 
     key: str
     topic: Topic
@@ -80,13 +81,17 @@ def notices_of(news: Iterable[News]) -> list[Notice]:
 def _subject(news: Sequence[News]) -> str:
     kind = news[0].report
     if kind:
-        return f"trainledger: {kind[0].replace('_', ' ')} of {month(kind[1])}"
+        title, closed = kind[0].replace("_", " "), month(kind[1])
+        if kind[0] in monthly_reports():
+            return f"trainledger: {title} of {closed}"
+        return f"trainledger: {closed} is closed, {title} of all months"
     one, many = _SUBJECTS[news[0].topic]
     return f"trainledger: {one if len(news) == 1 else many.format(len(news))}"
 
 
 def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iterator[News]:
     """One for each month that AWS has closed: every charge of it is on an invoice."""
+    monthly = monthly_reports()
     for period in months:
         first = date.fromisoformat(f"{period}-01")
         invoices = "select distinct status from mart_invoice_reconciliation_monthly where billing_month = date "
@@ -115,10 +120,10 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
                 f"where billing_month = date '{first}' and month_unallocated_fee_usd > 0 order by 1",
             )
         )
+        line = f"{month(period)} is closed: {costs}{lacks}."
         for kind in kinds:
-            yield News(
-                f"report/{kind}/{period}", "report", f"{month(period)} is closed: {costs}{lacks}.", (kind, period)
-            )
+            covers = "" if kind in monthly else f" The {kind.replace('_', ' ')} report covers all delivered months."
+            yield News(f"report/{kind}/{period}", "report", line + covers, (kind, period))
 
 
 def _amount(usd: Decimal | None, currency: str) -> str:

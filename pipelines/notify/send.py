@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import parse_json
+from pipelines.base.resources import monthly_reports
 from pipelines.config.access import Teams
 from pipelines.config.settings import Settings
 from pipelines.models.marts import open_marts
@@ -122,7 +123,8 @@ class _Sender:
         for kind, month in reports:
             with open_marts(self.warehouse, published) as marts:
                 page = report_page(marts, published, kind, month)
-            files[f"trainledger-{kind}-{month}.pdf"] = paper(page, kind, published)
+            covers = month if kind in monthly_reports() else f"all-months-to-{published.billing_months[-1]}"
+            files[f"trainledger-{kind}-{covers}.pdf"] = paper(page, kind, published)
         return files
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import Annotated
 
 import typer
 
 from pipelines.base.console import Console
-from pipelines.base.errors import UsageError, shown
+from pipelines.base.dates import month_date
+from pipelines.base.errors import UsageError
 from pipelines.config.options import Config, settings_of
 from pipelines.models.command import build_marts, build_parts
 
@@ -44,15 +44,14 @@ def build(
     ] = None,
 ) -> None:
     """Read what changed, update every table, check it and publish."""
+    if source and not month:
+        raise UsageError("--source builds a source's part of a month; name the month with --month.")
+    for name in month or ():
+        month_date(name)
     settings = settings_of(config)
     if as_of is not None:
         settings = settings.model_copy(update={"policy": settings.policy.cut_at(as_of)})
     console = Console()
-    if source and not month:
-        raise UsageError("--source builds a source's part of a month; name the month with --month.")
-    for name in month or ():
-        if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", name):
-            raise UsageError(f"{shown(name)} is not a month; expected YYYY-MM.")
     if month:
         return build_parts(settings, console, month, source or ())
     if build_marts(settings, console):

@@ -19,7 +19,7 @@ import yaml
 from pipelines.base import resources
 from pipelines.base.console import Console
 from pipelines.base.errors import EngineError, UsageError
-from pipelines.base.resources import known_reports
+from pipelines.base.resources import MONTH, known_reports
 from pipelines.base.sql import tables_in
 from pipelines.engine import Engine
 from pipelines.models.expressions import expand_calls
@@ -36,8 +36,6 @@ Query = Callable[[str], pl.DataFrame]
 Row = dict[str, Any]
 
 TEMPLATE = "report.html.j2"
-# Stands in a query for the month a monthly report is about.
-_MONTH = "{month}"
 # A chart shows no more days: they would be thinner than a line.
 _DRAWN_DAYS = 92
 SUMS: dict[str, str] = yaml.safe_load((resources.DASHBOARDS / "sums.yml").read_text(encoding="utf-8"))
@@ -73,7 +71,7 @@ def render_report(
     fails on a mart that exists.
     """
     about, plan = report_month(published, month), _plan(report)
-    queries = {name: sql.replace(_MONTH, f"date '{about}'") for name, sql in queries_of(plan["queries"]).items()}
+    queries = {name: sql.replace(MONTH, f"date '{about}'") for name, sql in queries_of(plan["queries"]).items()}
     rows, missing = answers(_plan_file(report), queries, query)
     template = templates(**{} if is_drawn else _UNDRAWN).get_template(f"{report}/{TEMPLATE}")
     page = template.render(

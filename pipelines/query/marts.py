@@ -30,6 +30,8 @@ _PREFIX = re.compile(r"^DuckDB: ((\w+ )+Error: )?")
 _NUMBER = re.compile(r"_\d+$")
 # Shown first where not every column fits.
 BASES = ("effective_cost_usd", "billed_cost_usd")
+# A double above it has no cents.
+_LARGEST = 1e13
 # Units of amounts that are money to spend rather than unit prices.
 _MONEY = ("usd/month", "usd/run")
 
@@ -96,15 +98,21 @@ def in_cents(frame: pl.DataFrame) -> pl.DataFrame:
         is_price = unit.startswith("usd/") and unit not in _MONEY
         digits, limit = (3, Decimal(1)) if is_price else (2, Decimal("0.01"))
         figures = amount.cast(pl.Float64).round_sig_figs(digits).cast(pl.Decimal(38, 10))
+        # Quotients are doubles.
+        amount = amount.cast(pl.Decimal(38, 10)) if amount.dtype.is_float() else amount
         small = (amount.abs() < limit) & (figures != amount.round(2))
         if not small.any():
             return amount.round(2).cast(pl.Decimal(38, 2))
         return pl.select(pl.when(small).then(figures).otherwise(amount.round(2))).to_series().alias(amount.name)
 
-    money = [
-        name for name, kind in frame.schema.items() if _NUMBER.sub("", name).endswith("_usd") and kind.is_decimal()
-    ]
-    return frame.with_columns(rounded(frame[name]) for name in money)
+    return frame.with_columns(rounded(column) for column in frame if _is_money(column))
+
+
+def _is_money(column: pl.Series) -> bool:
+    """Whether a column holds amounts: exact ones, or doubles that are not too large or infinite to round."""
+    is_exact, is_close = column.dtype.is_decimal(), column.dtype.is_float()
+    is_amount = is_exact or (is_close and (column.abs() < _LARGEST).all())
+    return _NUMBER.sub("", column.name).endswith("_usd") and bool(is_amount)
 
 
 def listed(engine: Engine, published: Publication, teams: Teams = None, *, detail: bool = False) -> pl.DataFrame:

@@ -9,7 +9,8 @@ import typer
 
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
-from pipelines.config.options import AsOf, Config, settings_of
+from pipelines.base.resources import known_reports, monthly_reports
+from pipelines.config.options import AsOf, Config, checked_month, settings_of
 
 if TYPE_CHECKING:
     from pipelines.config.settings import Settings
@@ -26,7 +27,12 @@ def report(
         str, typer.Option("--kind", help="training_cost, savings, serving, commitments, showback or expectations.")
     ] = "training_cost",
     month: Annotated[
-        str | None, typer.Option("--month", help="Month of a monthly report, YYYY-MM. Default: the newest.")
+        str | None,
+        typer.Option(
+            "--month",
+            help="Month of savings, commitments, showback or a pack, YYYY-MM. Default: the newest.",
+            callback=checked_month,
+        ),
     ] = None,
     terminal: Annotated[
         bool, typer.Option("--terminal", help="Print the report here; a page is written only with --out.")
@@ -49,6 +55,13 @@ def report(
         raise UsageError("--bundle requires --pack; name the file of the evidence pack with --pack.")
     if sign and not pack:
         raise UsageError("--sign requires --pack; name the file of the evidence pack with --pack.")
+    if kind not in known_reports():
+        raise UsageError(f"Report {kind} not found; choose one of {', '.join(known_reports())}.")
+    if month and not pack and kind not in (monthly := monthly_reports()):
+        raise UsageError(
+            f"--month requires a report about one month ({', '.join(monthly)}) or --pack; {kind} covers all "
+            "delivered months."
+        )
     settings, console = settings_of(config), Console()
     if sign:
         from pipelines.evidence.signature import refuse_no_key

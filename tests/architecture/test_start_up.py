@@ -84,6 +84,26 @@ def test_a_wrong_argument_is_reported_before_any_library(imported: Imported, tmp
     assert imported(tmp_path, *words.split(), code=2) == set()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("report --kind nope", "report --month 2026-13", "report --month 2026-07", "report --as-of nope"),
+        *("query --as-of nope", "compare --basis nope", "explain day 2026-07-32", "explain month 2026-77"),
+        *("explain invoice --month 2026-13", "verify nope.zip", "export focus --out o --month 2026-13"),
+        "build --month 2026-13",
+    ],
+)
+def test_a_wrong_value_is_reported_before_any_library(imported: Imported, tmp_path: Path, words: str) -> None:
+    """The report without a kind is that of training, which covers all months."""
+    assert imported(tmp_path, *words.split(), code=2) <= {"rich"}
+
+
+def test_an_open_dashboard_is_refused_before_the_warehouse_is_opened(imported: Imported, tmp_path: Path) -> None:
+    (config := tmp_path / "trainledger.toml").touch()
+    words = ("dashboard", "--config", config, "--host", "0.0.0.0")
+    assert imported(tmp_path, *words, code=2) <= {"pydantic_settings", "rich"}
+
+
 @pytest.mark.parametrize("command", ["build", "check", "report", "query", "compare", "dashboard", "doctor", "notify"])
 def test_a_wrong_configuration_is_reported_before_any_library(imported: Imported, tmp_path: Path, command: str) -> None:
     broken = tmp_path / "broken.toml"

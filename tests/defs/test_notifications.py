@@ -86,7 +86,7 @@ def test_a_publication_is_sent_once_on_every_channel(config: Path, mailbox: Mail
     """
     assert tick() == "Sent 8 messages."
     assert subjects(mailbox) == [
-        "trainledger: training cost of July 2026",
+        "trainledger: July 2026 is closed, training cost of all months",
         "trainledger: A check did not pass",
         "trainledger: A cost is far from its history",
         "trainledger: 2 budgets reached a threshold",
@@ -94,7 +94,7 @@ def test_a_publication_is_sent_once_on_every_channel(config: Path, mailbox: Mail
     report, prices, anomaly, budgets = posted(webhook)
     assert (
         "July 2026 is closed: $156.00 effective cost, including $156.00 in runs and $0.00 idle; $156.00 billed."
-        in report
+        " The training cost report covers all delivered months." in report
     )
     # The expensive night's instance costs three times as much as the other lines of its day.
     assert "public prices of a day disagree: 1 row" in prices and "highest price per hour $30.00" in prices
@@ -110,7 +110,7 @@ def test_the_mail_of_a_report_has_its_page_as_a_pdf(config: Path, mailbox: Mailb
     first, *others = mailbox.mails
     (page,) = first.iter_attachments()
     assert (page.get_filename(), page.get_content_type()) == (
-        "trainledger-training_cost-2026-07.pdf",
+        "trainledger-training_cost-all-months-to-2026-07.pdf",
         "application/pdf",
     )
     assert page.get_content().startswith(b"%PDF-")

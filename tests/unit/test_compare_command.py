@@ -91,6 +91,18 @@ def test_a_number_below_zero_has_a_minus_in_words_and_a_hyphen_in_data(built: tu
     assert "-9.969242" in compared(config, "lose", "--json")
 
 
+def test_every_headline_states_how_many_verdicts_chance_decides(built: tuple[Builder, Path]) -> None:
+    """Two are registered, `win` and `worse`, and chance decides one in twenty falsely: 2 x 0.05."""
+    builder, config = built
+    published = published_of(builder.warehouse)
+    with open_marts(builder.warehouse, published) as marts:
+        pages = [words_of(report_page(marts, published, kind, is_drawn=False)) for kind in ("training_cost", "savings")]
+    pages += [words_of(render(Reader(builder.warehouse), name, {})) for name in ("overview", "sides")]
+    for text in (compared(config), *pages):
+        assert "2 registered comparisons, with 0.10 false verdicts expected by chance" in " ".join(text.split())
+    assert all("of accelerator spend" in page for page in pages)
+
+
 def test_what_is_not_compared_is_written_as_unknown(built: tuple[Builder, Path]) -> None:
     """The cost of nothing on `free` leaves no mean to show."""
     text = compared(built[1], "free")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from errno import ENOSPC
 from pathlib import Path
 
@@ -41,6 +43,18 @@ def test_a_full_disk_names_the_folder_and_what_the_bill_takes(built_company: Com
         raise OSError(ENOSPC, "No space left on device")
     with pytest.raises(SourceError, match="as it is"), warehouse.disk_errors():
         raise SourceError("as it is")
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "query --help"])
+def test_a_reader_that_stops_is_no_failed_check(words: str) -> None:
+    """141 is what a shell reports of a command that ends by a closed pipe; 1 is a failed check."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = subprocess.run(
+        [sys.executable, "-m", "pipelines", *words.split()], stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (run.returncode, run.stderr) == (141, b"")
 
 
 @pytest.mark.slow

@@ -46,7 +46,8 @@ def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(
         for _ in (1, 2):
             dry = run_command(capsys, "notify", "--dry-run", "--config", str(company.config))
             assert dry.code == 0
-            assert "Would send to slack: trainledger: training cost of July 2026" in dry.out
+            subject = "July 2026 is closed, training cost of all months"
+            assert f"Would send to slack: trainledger: {subject}" in dry.out
             assert "$110.08 effective cost, including $110.08 in runs" in dry.out
             assert "$86.00 effective cost, including $86.00 in runs" in dry.out
         assert webhook.posts == []

@@ -84,6 +84,14 @@ def test_unit_prices_below_a_dollar_keep_three_digits(name: str, shown: list[str
     assert [cell_text(value) for value in in_cents(frame)[name]] == shown
 
 
+def test_a_quotient_of_amounts_is_shown_as_an_amount() -> None:
+    """A quotient is a double: 29.177 rounds to cents, and 0.48507, below a dollar an epoch, to three digits."""
+    frame = pl.DataFrame({"cost_per_epoch_usd": [29.177009842916664, 0.48506587654444444, None], "a_usd": [1e300] * 3})
+    shown = in_cents(frame)
+    assert [cell_text(value) for value in shown["cost_per_epoch_usd"]] == ["29.18", "0.485", ""]
+    assert shown["a_usd"].to_list() == [1e300] * 3
+
+
 def test_unit_prices_that_cents_state_in_full_are_shown_in_cents() -> None:
     frame = pl.Series("cost_per_epoch_usd", map(Decimal, ("270", "0.5", "0")), pl.Decimal(38, 6)).to_frame()
     assert [cell_text(value) for value in in_cents(frame)["cost_per_epoch_usd"]] == ["270.00", "0.50", "0.00"]

@@ -365,6 +365,14 @@ def test_unknown_report_is_refused() -> None:
         render_report("nothing", lambda sql: pl.DataFrame(), PUBLISHED)
 
 
+@pytest.mark.parametrize("kind", ["training_cost", "serving", "expectations"])
+def test_a_month_of_a_report_on_all_months_is_refused(kind: str) -> None:
+    """A pack has reports of all kinds, so that its month is one of the others."""
+    refusal = f"--month requires .* month .commitments, savings, showback. or --pack; {kind} covers all delivered"
+    with pytest.raises(UsageError, match=refusal):
+        report(kind=kind, month="2026-07")
+
+
 def test_long_ledgers_draw_the_last_92_days(render: Render) -> None:
     first = date(2025, 1, 1)
     marts = example()
