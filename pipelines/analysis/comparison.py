@@ -423,7 +423,7 @@ def _left_out(taken: Taken, context: Context) -> Iterator[str]:
     first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
     starts = [job.runs[0]["started_at"] for side in sides for job in side.jobs]
     for run in context.left_out:
-        is_of_pair = run["workload_id"] == first["workload_id"] and run["instance_type"] in {*types, None, "mixed"}
+        is_of_pair = run["workload_id"] == first["workload_id"] and run["instance_type"] in {*types, "unknown", "mixed"}
         if not is_of_pair or run["billing_currency"] == first["billing_currency"] or run["run_id"] in taken.excluded:
             continue
         since = min(min(starts).date(), registration.registered_on) if registration else run["started_at"].date()

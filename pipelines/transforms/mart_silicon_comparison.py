@@ -23,7 +23,7 @@ INPUTS = (
     "mart_price_book", "declared_workload", "policy",
 )  # fmt: skip
 # What is known of a run that may not be compared.
-_LEFT_OUT = ("run_id", "workload_id", "instance_type", "purpose", "status", "started_at", "ended_at")
+_LEFT_OUT = ("run_id", "workload_id", "purpose", "status", "started_at", "ended_at")
 # How often a two-sided 95 % interval leads to a false verdict.
 FALSE_RATIO = 0.05
 # Accelerator spend of a month that no recorded run explains, the worst case of a comparison; without a month, all of
@@ -79,13 +79,13 @@ def left_out(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run
     first = min((run["first_billing_month"] for run in runs if run["first_billing_month"]), default=None)
     found: list[Run] = []
     for cost in table["fct_run_cost"].iter_rows(named=True):
-        run = described[cost["run_id"]]
+        run = {**described[cost["run_id"]], "instance_type": cost["instance_type"]}
         has_ended = run["status"] != "running" and run["purpose"] != "compile_only" and run["run_id"] not in counted
-        is_of_side = run["instance_type"] in (None, "mixed") or cost["accelerator_family"] in ("gpu", "trainium")
+        is_of_side = run["instance_type"] in ("unknown", "mixed") or cost["accelerator_family"] in ("gpu", "trainium")
         if has_ended and is_of_side and first and first <= run["started_at"].date():
             on_the_bill = run["ended_at"].date() <= cost["newest_usage_date"]
-            is_mixed = run["instance_type"] == "mixed"
-            why = "ran on several kinds of machines" if is_mixed else "has no cost on the bill"
+            why = f"has no {'machine' if cost['is_billed'] else 'cost'} on the bill"
+            why = "ran on several kinds of machines" if run["instance_type"] == "mixed" else why
             found += [{**run, "billing_currency": None, "why": why}] if on_the_bill else []
     return [*found, *({**run, "why": f"is billed in {run['billing_currency'] or 'two currencies'}"} for run in runs)]
 

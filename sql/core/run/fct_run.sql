@@ -69,9 +69,9 @@ sweep as (
 )
 
 select
-    run.run_id, run.workload_id, cost.billing_currency, cost.accelerator_family, run.instance_type,
-    run.accelerator_count, run.region_id,
-    run.resource_count, run.attempt_count, run.status, run.purpose, run.team, run.owner, run.model, run.target_metric,
+    run.run_id, run.workload_id, cost.billing_currency, cost.accelerator_family, cost.instance_type,
+    cost.accelerator_count, coalesce(run.region_id, cost.region_id) as region_id,
+    cost.resource_count, run.attempt_count, run.status, run.purpose, run.team, run.owner, run.model, run.target_metric,
     run.started_at, run.ended_at, run.is_end_inferred,
     run.epoch_completed_count, run.epoch_unit, run.epoch_unit_size, run.checkpoint_durable_count, run.tokens_seen_count,
     run.tokens_unit,
