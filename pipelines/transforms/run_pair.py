@@ -134,7 +134,7 @@ def _billed_runs(
 
 
 def _is_compared(run: Mapping[str, Any], linked: set[str]) -> bool:
-    has_trained = (run["tokens_seen_count"] or 0) > 0 or run["epoch_completed_count"] > 0
+    has_trained = (run["tokens_seen_count"] or 0) > 0 or (run["epoch_completed_count"] or 0) > 0
     return run["purpose"] != "compile_only" or run["run_id"] not in linked or has_trained
 
 
@@ -142,7 +142,7 @@ def _billed_run(cost: Mapping[str, Any], run: Mapping[str, Any], target: Mapping
     is_compiler = run["purpose"] == "compile_only"
     reached: Mapping[str, Any] = {} if target is None or is_compiler else target
     hours, count = (cost["accelerator_hours"], reached.get("accelerator_hours")), cost["accelerator_count"]
-    tokens, epochs = run["tokens_seen_count"] or 0, run["epoch_completed_count"]
+    tokens, epochs = run["tokens_seen_count"] or 0, run["epoch_completed_count"] or 0
     return {
         **{name: cost[name] for name in _BILLED},
         **{name: run[name] for name in _DESCRIBED},

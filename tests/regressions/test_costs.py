@@ -263,3 +263,38 @@ def test_unused_commitment_after_discounts_follows_the_policy(
     sql = f"select sum(effective_cost_usd) from {LEDGER} where bucket = 'commitment_unused'"
     bill = [*covered(line_item_net_unblended_cost="55.04"), fee]
     assert answer(bill, sql, Policy.model_validate({"savings_plan_unused": choice})) == [(Decimal(expected),)]
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "counted", "lost", "wasted", "cause"),
+    [
+        ("events", "completed", Decimal("0"), Decimal("55.04"), Decimal("55.04"), ("lost_work", True)),
+        ("slurm", "completed", None, None, None, ("unknown", False)),
+        ("slurm", "failed", None, Decimal("0"), Decimal("110.08"), ("failed_run", True)),
+    ],
+)
+def test_a_source_that_knows_no_checkpoints_makes_no_work_lost(
+    source: str, status: str, counted: Decimal | None, lost: Decimal | None, wasted: Decimal | None, cause: tuple
+) -> None:
+    """A node fails after an hour of 55.04, and the run does another. Events without a checkpoint: the hour is lost.
+
+    Slurm cannot know checkpoints, epochs or phases: the hour may be kept or lost. A failed run is waste whole.
+    """
+    runs = tracker(
+        [Stay(0, "i-0a", None, start, start + HOUR_MS) for start in (0, HOUR_MS)],
+        [(0, 0, HOUR_MS), (0, HOUR_MS, 2 * HOUR_MS)],
+    )
+    runs["tracker_run"][0] |= {"source_system": source, "status": status}
+    runs["tracker_attempt"][0]["end_reason"] = "hw_failure"
+    bill = [machine_line("i-0a", number, "1", "55.04") for number in (0, 1)]
+    columns = "epoch_completed_count, checkpoint_durable_count, lost_work_cost_usd, replay_cost_usd, wasted_cost_usd"
+    with Lab({MONTH: bill}, runs) as made:
+        found = made.ask(f"select {columns}, goodput_ratio from mart_run_cost", "mart_run_cost")
+        causes = made.ask("select distinct cause, is_waste from mart_run_waste", "mart_run_waste")
+        total = made.ask(
+            "select wasted_cost_usd from detail_run_summary where billing_currency = 'USD' and dimension = 'total'",
+            "detail_run_summary",
+        )
+    replay = None if lost is None else Decimal("0")
+    assert found == [(counted, counted, lost, replay, wasted, None)]
+    assert (causes, total) == ([cause], [(wasted,)])

@@ -44,18 +44,26 @@ unmeasured as (
     group by run_id
 ),
 
+compiled as (
+    select distinct run_id from stg_tracker__phase where phase = 'compile'
+),
+
 progress as (
     select
         run.run_id, epochs.epoch_completed_count, epochs.epoch_tokens_seen_count, saved.checkpoint_durable_count,
         -- Epochs and checkpoints both record the tokens seen so far; heartbeats count where no epoch does.
         greatest(epochs.epoch_tokens_seen_count, saved.checkpoint_tokens_seen_count,
             case when epochs.epoch_tokens_seen_count is null then attempt.attempt_tokens_seen_count end) as tokens_seen_count,
-        coalesce(unmeasured.evaluation_unmeasured_count, 0) as evaluation_unmeasured_count
+        coalesce(unmeasured.evaluation_unmeasured_count, 0) as evaluation_unmeasured_count,
+        saved.run_id is not null or source_records(run.source_system, 'checkpoint') as is_checkpoint_recorded,
+        compiled.run_id is not null or run.purpose = 'compile_only' or source_records(run.source_system, 'compile')
+            as is_compile_recorded
     from stg_tracker__run as run
     left join epochs on epochs.run_id = run.run_id
     left join saved on saved.run_id = run.run_id
     left join attempt on attempt.run_id = run.run_id
     left join unmeasured on unmeasured.run_id = run.run_id
+    left join compiled on compiled.run_id = run.run_id
 )
 
 select
@@ -81,8 +89,11 @@ select
     run.epoch_unit, run.epoch_unit_size, run.tokens_unit,
     -- Where a run records no epoch, its tokens are counted in epochs.
     coalesce(progress.epoch_completed_count, ratio(progress.tokens_seen_count, case run.epoch_unit
-        when 'dataset_pass' then run.dataset_tokens when 'token_block' then run.epoch_unit_size end), 0) as epoch_completed_count,
-    coalesce(progress.checkpoint_durable_count, 0) as checkpoint_durable_count,
+        when 'dataset_pass' then run.dataset_tokens when 'token_block' then run.epoch_unit_size end),
+        case when source_records(run.source_system, 'epoch') then 0 end) as epoch_completed_count,
+    coalesce(progress.checkpoint_durable_count, case when progress.is_checkpoint_recorded then 0 end)
+        as checkpoint_durable_count,
+    progress.is_checkpoint_recorded, progress.is_compile_recorded,
     progress.tokens_seen_count, progress.epoch_tokens_seen_count, progress.evaluation_unmeasured_count,
     run.source_name
 from stg_tracker__run as run
