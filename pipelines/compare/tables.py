@@ -167,8 +167,8 @@ def _failed(row: Row, side: str) -> str:
 
 
 def amount(row: Row, name: str, form: Callable[[Any, str], str]) -> str:
-    """An amount in the currency of its row; `n/a` for an unknown one, which the report marks with HTML."""
-    return "n/a" if row[name] is None else form(row[name], row["billing_currency"])
+    """An amount in the currency of its row; `n/a` for an unknown one."""
+    return form(row[name], row["billing_currency"])
 
 
 def _count(value: int | None) -> str:

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal
+from functools import wraps
 from typing import Any
 
 from markupsafe import Markup
 
 Number = Decimal | float | int
 
-UNKNOWN = Markup('<span class="unknown">n/a</span>')
+UNKNOWN = "n/a"
+_MARKED = Markup('<span class="unknown">n/a</span>')
 MINUS = "\u2212"
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -187,7 +189,17 @@ def alike(rows: Sequence[Mapping[str, Any]], *names: str) -> list[list[Mapping[s
 
 
 def formats() -> dict[str, Callable[..., Any]]:
-    """The filters of a template. Money is never written without its currency."""
-    numbers = (usd, cents, unit_usd, whole, hours, large, figure, percent, minutes, hours_long, gib)
-    words = (day, short_day, month, moment, month_span, span, plural, listing, where, bases, alike)
-    return {function.__name__: function for function in (*numbers, *words)}
+    """The filters of a template. Money is never written without its currency; what is unknown is marked."""
+    marked = (usd, cents, unit_usd, whole, hours, large, figure, percent, minutes, hours_long, gib, day, short_day)
+    words = (month, moment, month_span, span, plural, listing, where, bases, alike)
+    return {function.__name__: function for function in (*map(_marking, marked), *words)}
+
+
+def _marking(form: Callable[..., str]) -> Callable[..., str]:
+    """The filter, which marks an unknown value for the style of the page."""
+
+    @wraps(form)
+    def marking(value: Any, *arguments: Any) -> str:
+        return _MARKED if value is None else form(value, *arguments)
+
+    return marking

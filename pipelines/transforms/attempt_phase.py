@@ -6,7 +6,8 @@ has it: the run's end and lost work, then what was declared, the interruption be
 interrupts, and at last what follows from the attempt's own start, start-up and end.
 
 A second wastes money for one cause alone: `idle_hold` after the run's end; else `failed_run` where the run failed;
-else `lost_work`, `replay`, the `restart` before a later attempt trains again, or `compile`.
+else `lost_work`, `replay`, the `restart` before a later attempt trains again, or `compile`. Where no source of the run
+can know its checkpoints, what would be lost work is `unknown`.
 """
 
 from collections.abc import Sequence
@@ -76,6 +77,7 @@ CLAIMS = {
     **{f"declared_{phase}": phase for phase in DECLARED},
     "before": "provision",
     "startup": "init",
+    "unsaved": "train",
     "working": "train",
     "after": "teardown",
 }
@@ -114,6 +116,7 @@ def _spans(run: pl.DataFrame, work: pl.DataFrame, resource: pl.DataFrame) -> pl.
         ms("ended_at", "run_ended_ms"),
         (pl.col("purpose") == COMPILE_PURPOSE).fill_null(False).alias("compiles_only"),
         pl.col("status").is_in(FAILED_STATUSES).fill_null(False).alias("is_failed"),
+        "is_checkpoint_recorded",
     )
     return (
         work.select(*ATTEMPT, "started_ms", "trains_ms", "kept_ms", "ended_ms")
@@ -156,7 +159,8 @@ def _own_claims(attempt: pl.DataFrame) -> list[pl.DataFrame]:
     return [
         _claim(attempt, "held", pl.max_horizontal("run_ended_ms", "ended_ms"), "until_ms"),
         _claim(attempt.filter("compiles_only"), "compile_run", "from_ms", "until_ms"),
-        _claim(useful, "lost_work", "kept_ms", "ended_ms"),
+        _claim(useful.filter("is_checkpoint_recorded"), "lost_work", "kept_ms", "ended_ms"),
+        _claim(useful.filter(~pl.col("is_checkpoint_recorded")), "unsaved", "kept_ms", "ended_ms"),
         _claim(useful.drop_nulls("replayed_ms"), "replay", "trains_ms", pl.min_horizontal("replayed_ms", "kept_ms")),
         _claim(attempt, "before", "from_ms", "started_ms"),
         _claim(attempt, "startup", "from_ms", "trains_ms"),
@@ -186,7 +190,7 @@ def _swept(claims: pl.DataFrame) -> pl.DataFrame:
         for moment, change in (("started_ms", 1), ("ended_ms", -1))
     )
     # Of the claims that no attempt has, the causes of waste ask for one.
-    present = [name for name in CLAIMS if name in {"startup", *claims["claim"].unique()}]
+    present = [name for name in CLAIMS if name in {"startup", "unsaved", *claims["claim"].unique()}]
     # Every claim closes within its attempt, so that a running sum over all of them is one of each.
     open_count = [
         pl.when(pl.col("claim") == name).then("change").otherwise(0).cum_sum().alias(name) for name in present
@@ -212,6 +216,7 @@ def _cause() -> pl.Expr:
         .when("is_failed").then(pl.lit("failed_run"))
         .when(pl.col("claim").is_in(["lost_work", "replay"])).then("claim")
         .when(pl.col("phase") == "rollback").then(pl.lit("replay"))
+        .when(pl.col("unsaved") > 0).then(pl.lit("unknown"))
         .when(pl.col("is_later") & (pl.col("startup") > 0)).then(pl.lit("restart"))
         .when(pl.col("phase") == "compile").then(pl.lit("compile"))
         .otherwise(pl.lit("none"))

@@ -32,12 +32,15 @@ def build(**table: pl.DataFrame) -> Rows:
     node_seconds = table["stg_tracker__resource"].group_by(_OF_RUN).agg(node_seconds=stay.sum() / 1000)
     history = (
         table["fct_run"]
-        .select(*_OF_THE_RUN, "effective_cost_usd", "lost_work_cost_usd")
+        .select(*_OF_THE_RUN, "effective_cost_usd", "lost_work_cost_usd", "checkpoint_durable_count")
         .with_columns(pl.col("effective_cost_usd", "lost_work_cost_usd").cast(pl.Float64))
         .join(_history(attempt), on="run_id", how="left")
         .join(node_seconds.filter(pl.col("node_seconds") > 0), on="run_id", how="left")
         .join(_saves(attempt, saved), on="run_id", how="left")
-        .with_columns(pl.col("interruption_count", "noticed_count", "save_count").fill_null(0))
+        .with_columns(
+            pl.col("interruption_count", "noticed_count").fill_null(0),
+            pl.when(pl.col("checkpoint_durable_count").is_not_null()).then(pl.col("save_count").fill_null(0)),
+        )
         .with_columns(
             (pl.col(name).filter(pl.col("node_seconds").is_not_null()).sum().over(_POOL)).alias(f"pool_{name}")
             for name in ("node_seconds", "interruption_count", "noticed_count")
@@ -144,8 +147,9 @@ def _interruptions(run: Row) -> tuple[str | None, float | None, float]:
 
 def _missing(run: Row, between: float | None, rate: float | None) -> str | None:
     reasons = [
+        (run["save_count"] is None, "no source of the run records checkpoints"),
         (run["save_count"] == 0, "no durable checkpoint was saved"),
-        (run["save_count"] > 0 and run["save_seconds"] is None, "no save records how long it stopped the run"),
+        ((run["save_count"] or 0) > 0 and run["save_seconds"] is None, "no save records how long it stopped the run"),
         (run["save_seconds"] == 0, "saves stop nothing, so only storage bounds them"),
         (between is None, "neither nodes nor an interruption are recorded"),
         (rate is None, "no bill line belongs to the run"),

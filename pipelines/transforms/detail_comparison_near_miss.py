@@ -21,7 +21,7 @@ def build(dim_run: pl.DataFrame, fct_run: pl.DataFrame) -> pl.DataFrame:
     described = (
         dim_run.filter(pl.col("purpose") != "compile_only")
         .with_columns(target=target)
-        .join(fct_run.select("run_id", "billing_currency"), on="run_id")
+        .join(fct_run.select("run_id", "billing_currency", "accelerator_family"), on="run_id")
         .with_columns(pl.col(name).cast(pl.String).fill_null(UNRECORDED) for name in FIELDS)
         .group_by("workload_id", "accelerator_family", *FIELDS)
         .agg(run_count=pl.len().cast(pl.Int64), code=pl.col("code_revision").drop_nulls().unique().sort())

@@ -32,8 +32,13 @@ def build(**table: pl.DataFrame) -> Rows:
 def _alone(side: Side) -> Row:
     lacking = "no other way to serve it is measured or declared in [[decisions.serving]]"
     if not any(side.tokens.values()):
-        lacking += "; no traffic is recorded"
+        lacking += f"; {_no_tokens(side)}"
     return _today(side) | {"verdict": UNDECIDED, "verdict_reason": lacking, "missing_evidence": lacking}
+
+
+def _no_tokens(side: Side) -> str:
+    """Why nothing is known of what a side served."""
+    return "the tokens of no day are completely known" if side.peak else "no traffic is recorded"
 
 
 def _today(side: Side) -> Row:
@@ -70,7 +75,7 @@ def _row(side: Side, candidate: Candidate) -> Row:
         "candidate_source": option["source"],
         "throughput_evidence": candidate.throughput_evidence,
     }
-    faults = [*candidate.faults] if whole else [*candidate.faults, "no traffic is recorded"]
+    faults = [*candidate.faults] if whole else [*candidate.faults, _no_tokens(side)]
     per_day = {basis: None if faults else _day_costs(side, candidate, basis) for basis in BASES}
     after = per_day["effective"]
     if after is not None:

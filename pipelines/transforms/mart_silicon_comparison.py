@@ -23,7 +23,7 @@ INPUTS = (
     "mart_price_book", "declared_workload", "policy",
 )  # fmt: skip
 # What is known of a run that may not be compared.
-_LEFT_OUT = ("run_id", "workload_id", "instance_type", "purpose", "status", "started_at", "ended_at")
+_LEFT_OUT = ("run_id", "workload_id", "purpose", "status", "started_at", "ended_at")
 # How often a two-sided 95 % interval leads to a false verdict.
 FALSE_RATIO = 0.05
 # Accelerator spend of a month that no recorded run explains, the worst case of a comparison; without a month, all of
@@ -99,14 +99,14 @@ def left_out(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run
     first = _first_month(runs)
     found: list[Run] = []
     for cost in table["fct_run_cost"].iter_rows(named=True):
-        run = described[cost["run_id"]]
+        run = {**described[cost["run_id"]], "instance_type": cost["instance_type"]}
         has_ended = run["status"] != "running" and run["purpose"] != "compile_only" and run["run_id"] not in counted
-        has_no_machine = run["instance_type"] == "unknown" and run["status"] in FAILED
         is_of_side = run["instance_type"] == "mixed" or cost["accelerator_family"] in ("gpu", "trainium")
+        has_no_machine = run["instance_type"] == "unknown" and (cost["is_billed"] or run["status"] in FAILED)
         if has_ended and (is_of_side or has_no_machine) and first and first <= run["started_at"].date():
             on_the_bill = run["ended_at"].date() <= cost["newest_usage_date"]
-            is_mixed = run["instance_type"] == "mixed"
-            why = "ran on several kinds of machines" if is_mixed else "has no cost on the bill"
+            why = f"has no {'machine' if cost['is_billed'] else 'cost'} on the bill"
+            why = "ran on several kinds of machines" if run["instance_type"] == "mixed" else why
             found += [{**run, "billing_currency": None, "is_alone": False, "why": why}] if on_the_bill else []
     return [*found, *({**run, "is_alone": run["status"] != "running" and _side(run) not in completed} for run in runs)]
 

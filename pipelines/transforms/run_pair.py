@@ -24,10 +24,7 @@ PAIR_KEY = (
 FIELDS = (*comparison.FIELDS, "target")
 # What a run takes over from its description, what is judged by it, what it takes over from its cost; and of a stay and
 # an evaluation.
-_DESCRIBED = (
-    *("workload_id", "instance_type", "purpose", "started_at", "ended_at", "is_end_inferred", "accelerator_count"),
-    *comparison.FIELDS,
-)
+_DESCRIBED = ("workload_id", "purpose", "started_at", "ended_at", "is_end_inferred", *comparison.FIELDS)
 _JUDGED = (
     *("run_id", "status", "compile_run_id", "tokens_seen_count", "tokens_unit", "dataset_tokens", "epoch_unit"),
     *(
@@ -40,14 +37,14 @@ _JUDGED = (
     ),
 )
 _BILLED = (
-    "run_id", "billing_currency", "accelerator_family", "region_id", "accelerator_hours", "imds_cost_usd",
-    "api_cost_usd", "nodemap_cost_usd", "tag_cost_usd", "type_match_cost_usd", "first_billing_month",
-    "last_billing_month", "open_billing_month", "newest_usage_date",
+    "run_id", "billing_currency", "accelerator_family", "instance_type", "accelerator_count", "region_id",
+    "accelerator_hours", "imds_cost_usd", "api_cost_usd", "nodemap_cost_usd", "tag_cost_usd", "type_match_cost_usd",
+    "first_billing_month", "last_billing_month", "open_billing_month", "newest_usage_date",
 )  # fmt: skip
-_STAY = ("run_id", "resource_id", "joined_at", "left_at", "accelerators_used", "accelerator_count")
+_STAY = ("run_id", "resource_id", "joined_at", "left_at", "accelerators_used")
 INPUTS = (
     "fct_run_cost", "fct_interval_cost", "dim_run", "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource",
-    "stg_tracker__evaluation", "fct_ledger_piece", "fct_resource_share_hourly",
+    "stg_tracker__evaluation", "fct_run_machine", "fct_ledger_piece", "fct_resource_share_hourly",
 )  # fmt: skip
 # The first evaluation that met the target, hours in which a machine of a run stood idle, those that other runs claim
 # too and machines that a run did not record, and the values of evaluations.
@@ -100,7 +97,9 @@ def runs_of(table: Frames) -> list[Run]:
     found = _billed_runs(described, table["fct_run_cost"], table["fct_interval_cost"])
     bases = dict(table["stg_tracker__run"].select("run_id", "base_checkpoint_id").iter_rows())
     resource = table["stg_tracker__resource"].filter(~pl.col("is_any_machine")).select(_STAY)
-    stay_rows = [*resource.iter_rows(named=True)]
+    machine = table["fct_run_machine"].filter(~pl.col("is_any_machine"))
+    machines = _by(machine.iter_rows(named=True), "run_id")
+    stay_rows = [*resource.join(machine, on=["run_id", "resource_id"], maintain_order="left").iter_rows(named=True)]
     stays, on_machine = _by(stay_rows, "run_id"), _by(stay_rows, "resource_id")
     begun = resource.join(table["dim_run"].select("run_id", "started_at"), on="run_id")
     late = begun.filter(pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE).select("resource_id").unique()
@@ -111,8 +110,8 @@ def runs_of(table: Frames) -> list[Run]:
         about = described[run_id]
         run["target"] = _target(about)
         run["target_words"] = target_words(run["target"])
-        held = [*stays.get(run_id, []), *shared.get(run_id, [])]
-        run["machines"] = sorted({stay["resource_id"] for stay in held})
+        held = [*machines.get(run_id, []), *shared.get(run_id, [])]
+        run["machines"] = sorted({one["resource_id"] for one in held})
         run["base_checkpoint_id"] = bases.get(run_id)
         run["target_split"] = evaluations.target_split.get(run_id)
         run["final"] = evaluations.final.get(run_id, {})
@@ -142,22 +141,20 @@ def _billed_runs(
     return {
         cost["run_id"]: _billed_run(cost, described[cost["run_id"]], targets.get(cost["run_id"]))
         for cost in billed.iter_rows(named=True)
-        if _is_compared(described[cost["run_id"]], linked)
+        if cost["instance_type"] != "mixed" and _is_compared(described[cost["run_id"]], linked)
     }
 
 
 def _is_compared(run: Mapping[str, Any], linked: set[str]) -> bool:
-    if run["instance_type"] == "mixed":
-        return False
-    has_trained = (run["tokens_seen_count"] or 0) > 0 or run["epoch_completed_count"] > 0
+    has_trained = (run["tokens_seen_count"] or 0) > 0 or (run["epoch_completed_count"] or 0) > 0
     return run["purpose"] != "compile_only" or run["run_id"] not in linked or has_trained
 
 
 def _billed_run(cost: Mapping[str, Any], run: Mapping[str, Any], target: Mapping[str, Any] | None) -> Row:
     is_compiler = run["purpose"] == "compile_only"
     reached: Mapping[str, Any] = {} if target is None or is_compiler else target
-    hours, count = (cost["accelerator_hours"], reached.get("accelerator_hours")), run["accelerator_count"]
-    tokens, epochs = run["tokens_seen_count"] or 0, run["epoch_completed_count"]
+    hours, count = (cost["accelerator_hours"], reached.get("accelerator_hours")), cost["accelerator_count"]
+    tokens, epochs = run["tokens_seen_count"] or 0, run["epoch_completed_count"] or 0
     return {
         **{name: cost[name] for name in _BILLED},
         **{name: run[name] for name in _DESCRIBED},

@@ -6,6 +6,25 @@ with training as (
     group by run_id
 ),
 
+machine as (
+    select run_id, billing_currency, instance_type, sum(accelerator_hours) as accelerator_hours
+    from fct_ledger
+    where bucket = 'run' and piece_kind <> 'whole'
+    group by run_id, billing_currency, instance_type
+    having sum(accelerator_hours) > 0
+),
+
+-- Unknown where one of its machines has no dense BF16 peak in the list.
+peak as (
+    select
+        machine.run_id, machine.billing_currency, sum(machine.accelerator_hours) as machine_accelerator_hours,
+        cast(known_sum(cast(machine.accelerator_hours as decimal(24, 10)) * listed.peak_bf16_tflops) as double)
+            * 3600e12 as peak_flops
+    from machine
+    left join ref_instance_type as listed on listed.instance_type = replace(machine.instance_type, 'ml.', '')
+    group by machine.run_id, machine.billing_currency
+),
+
 described as (
     select
         run.run_id, run.precision, described.params_active, run.tokens_seen_count, run.epoch_tokens_seen_count,
@@ -13,13 +32,14 @@ described as (
             as flops_per_token,
         -- FP8 has no peak here: its published peak mixes precisions.
         case when run.precision is not null and lower(run.precision) not like '%fp8%' and lower(run.precision) not like '%float8%'
-            then cost.bf16_peak_flops end as billed_peak_flops,
-        cast(training.accelerator_hours as double) / nullif(cast(cost.machine_accelerator_hours as double), 0) as training_part,
-        cost.machine_accelerator_hours is not null as has_hours
+            then peak.peak_flops end as billed_peak_flops,
+        cast(training.accelerator_hours as double) / nullif(cast(peak.machine_accelerator_hours as double), 0) as training_part,
+        peak.machine_accelerator_hours is not null as has_hours
     from dim_run as run
     join stg_tracker__run as described on described.run_id = run.run_id
     join fct_run_cost as cost on cost.run_id = run.run_id
     left join training on training.run_id = run.run_id
+    left join peak on peak.run_id = run.run_id and peak.billing_currency = cost.billing_currency
 ),
 
 measured as (
@@ -44,7 +64,7 @@ measured as (
 )
 
 select
-    run.run_id, run.workload_id, cost.billing_currency, cost.accelerator_family, run.instance_type, run.status, run.team, run.owner,
+    run.run_id, run.workload_id, cost.billing_currency, cost.accelerator_family, cost.instance_type, run.status, run.team, run.owner,
     measured.precision, measured.params_active, measured.tokens_seen_count, measured.flops_per_token, measured.effective_exaflop_count,
     model_flops_utilization_ratio(measured.training_flops) as model_flops_utilization_ratio,
     billed_flops_utilization_ratio(measured.billed_flops) as billed_flops_utilization_ratio,

@@ -1,7 +1,9 @@
--- One row per run, currency and cause of spend that bought no lasting progress; evaluation is listed with is_waste false.
+-- One row per run, currency and cause of spend that bought no lasting progress. Evaluation, and what no record shows to
+-- be kept or lost (unknown), are listed with is_waste false.
 -- A second has one cause, so the wasted rows of a run sum to its wasted_cost_usd.
 with named as (
-    select *, case when waste_cause <> 'none' then waste_cause else phase end as cause, waste_cause <> 'none' as is_waste
+    select *, case when waste_cause <> 'none' then waste_cause else phase end as cause,
+        waste_cause not in ('none', 'unknown') as is_waste
     from fct_interval_cost
     where interval_kind = 'phase' and (waste_cause <> 'none' or phase = 'evaluation')
 )

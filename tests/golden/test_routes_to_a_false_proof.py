@@ -79,6 +79,7 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
                     "line_item_unblended_cost": f"{listed * run.get('paid', 1):.6f}",
                     "pricing_public_on_demand_cost": f"{listed:.6f}",
                     "line_item_currency_code": run.get("currency", "USD"),
+                    "tag_run_id": run["run_id"] if run.get("known_by") == "tag" else "",
                 }
             )
         own = {"source_name": "jobs", "run_id": run["run_id"]}
@@ -93,14 +94,15 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
             "attempt_no": 1,
             "resource_id": run.get("recorded_machine", run["machine"]),
             "account_id": "000033334444",
-            "instance_type": run["kind"],
+            "instance_type": None if run.get("known_by") == "id" else run["kind"],
             "region_id": "us-west-2",
             "accelerators_used": run.get("accelerators"),
             "evidence": "imds",
             "left_at": end,
             "joined_at": start + timedelta(hours=run.get("joins_after", 0)),
         }
-        made["tracker_resource"] += [resource] if run["kind"] else []
+        if run["kind"] and run.get("known_by") != "tag":
+            made["tracker_resource"].append(resource)
         if "extra_machine" in run:
             extra = {"resource_id": "i-0extra", "instance_type": run["extra_machine"]}
             made["tracker_resource"].append(resource | extra)
@@ -247,6 +249,10 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         "run failed is labeled compile_only but trained",
     ),
     "accelerators_used below the machine's": (all_of("trainium", accelerators=4), "used 4 of the 16 accelerators"),
+    "accelerators_used below those of a machine whose type is not recorded": (
+        all_of("trainium", accelerators=4, known_by="id"),
+        "used 4 of the 16 accelerators",
+    ),
     "a resource that joins late": (all_of("trainium", joins_after=0.25), "of idle time before that are not compared"),
     "one job under two run ids": (
         lambda runs: [
@@ -392,6 +398,15 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         ],
         "independent runs a side; an interval needs 3",
     ),
+    "replicates on one machine that their tags name": (
+        lambda runs: [
+            run
+            | {"known_by": "tag"}
+            | ({"machine": "i-0one", "day": 11, "hour": 8 + int(run["run_id"][-1])} if run["kind"] == TRN1 else {})
+            for run in runs
+        ],
+        "independent runs a side; an interval needs 3",
+    ),
 }
 
 
@@ -402,6 +417,21 @@ def test_no_route_ends_proven_or_supported(route: str, is_registered: bool) -> N
     row = verdict(change(sound()), is_registered)
     assert row["verdict"] in ("indicative", "not comparable"), row["verdict_reason"]
     assert sentence in row["verdict_reason"]
+
+
+@pytest.mark.parametrize("known_by", ["id", "tag"])
+def test_a_run_counts_however_its_machine_is_known(known_by: str) -> None:
+    """Its type is on the bill: where all six succeeded the comparison is decided as with recorded types.
+
+    Where the first of three planned Trainium runs failed, that failure of $21.50 counts: of three runs with one failure
+    the failure rate may be 0.905701, a success then costs about 11 + 9.6 × 21.50 = $217, and GPU's $49 may be cheaper.
+    """
+    failed = added(FAILED | {"run_id": "failed", "status": "failed", "known_by": known_by})(sound())
+    row = verdict(failed, True)
+    assert (row["candidate_run_count"], row["candidate_failed_run_count"], row["verdict"]) == (2, 1, "inconclusive")
+    row = verdict([run | {"known_by": known_by} for run in sound()], True)
+    assert (row["verdict"], row["candidate_instance_type"], row["candidate_run_count"]) == ("proven", TRN1, 3)
+    assert float(row["candidate_hours_per_unit"]) == pytest.approx(1.655 / 3, abs=1e-6)
 
 
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])

@@ -369,3 +369,38 @@ def test_use_of_a_plan_without_a_list_price_has_no_savings_rate() -> None:
     assert answer(
         bill, f"select {columns} from mart_effective_savings_rate_monthly where savings_scope = 'classic'"
     ) == [(None, None, None, "unknown: some use under a commitment has no public price")]
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "counted", "lost", "wasted", "cause"),
+    [
+        ("events", "completed", Decimal("0"), Decimal("55.04"), Decimal("55.04"), ("lost_work", True)),
+        ("slurm", "completed", None, None, None, ("unknown", False)),
+        ("slurm", "failed", None, Decimal("0"), Decimal("110.08"), ("failed_run", True)),
+    ],
+)
+def test_a_source_that_knows_no_checkpoints_makes_no_work_lost(
+    source: str, status: str, counted: Decimal | None, lost: Decimal | None, wasted: Decimal | None, cause: tuple
+) -> None:
+    """A node fails after an hour of 55.04, and the run does another. Events without a checkpoint: the hour is lost.
+
+    Slurm cannot know checkpoints, epochs or phases: the hour may be kept or lost. A failed run is waste whole.
+    """
+    runs = tracker(
+        [Stay(0, "i-0a", None, start, start + HOUR_MS) for start in (0, HOUR_MS)],
+        [(0, 0, HOUR_MS), (0, HOUR_MS, 2 * HOUR_MS)],
+    )
+    runs["tracker_run"][0] |= {"source_system": source, "status": status}
+    runs["tracker_attempt"][0]["end_reason"] = "hw_failure"
+    bill = [machine_line("i-0a", number, "1", "55.04") for number in (0, 1)]
+    columns = "epoch_completed_count, checkpoint_durable_count, lost_work_cost_usd, replay_cost_usd, wasted_cost_usd"
+    with Lab({MONTH: bill}, runs) as made:
+        found = made.ask(f"select {columns}, goodput_ratio from mart_run_cost", "mart_run_cost")
+        causes = made.ask("select distinct cause, is_waste from mart_run_waste", "mart_run_waste")
+        total = made.ask(
+            "select wasted_cost_usd from detail_run_summary where billing_currency = 'USD' and dimension = 'total'",
+            "detail_run_summary",
+        )
+    replay = None if lost is None else Decimal("0")
+    assert found == [(counted, counted, lost, replay, wasted, None)]
+    assert (causes, total) == ([cause], [(wasted,)])

@@ -15,9 +15,11 @@ from support.ledgers import ask_published
 from support.report_marts import words as words_of
 from typer.testing import CliRunner
 
+from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.base.resources import known_reports
 from pipelines.cli import app
+from pipelines.compare.tables import rows_of, show
 from pipelines.config.settings import load_settings
 from pipelines.dashboard.pages import render
 from pipelines.dashboard.reader import Reader
@@ -108,6 +110,18 @@ def test_what_is_not_compared_is_written_as_unknown(built: tuple[Builder, Path])
     text = compared(built[1], "free")
     assert "n/a" in text and "<span" not in text
     assert "none claimed" in text
+
+
+def test_a_measure_of_one_side_alone_is_written_as_unknown(
+    built: tuple[Builder, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The terminal has the words of the page and not its marks."""
+    warehouse = built[0].warehouse
+    with open_marts(warehouse, published_of(warehouse)) as marts:
+        rows = rows_of(marts, "win", "effective").with_columns(candidate_hours_per_unit=None)
+    show(rows, "effective", {(rows["workload_id"][0], "USD"): None}, Console())
+    text = capsys.readouterr().out
+    assert "n/a" in text and "<span" not in text
 
 
 def test_another_basis_is_chosen(built: tuple[Builder, Path]) -> None:

@@ -237,6 +237,13 @@ def test_unknown_is_not_enough_evidence() -> None:
     assert {row["verdict"] for row in both} == {"not enough evidence"}
 
 
+def test_traffic_of_days_that_are_not_all_measured_is_not_denied() -> None:
+    """Each day has hours without a count, so its tokens are not completely known; it has traffic."""
+    (row,) = compared(served([1, 2, 3], is_measured=False), [], {"is_capacity": False, "input_usd": 1.0})
+    assert row["verdict"] == "not enough evidence"
+    assert row["verdict_reason"] == "the tokens of no day are completely known"
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -259,7 +266,7 @@ def test_a_model_without_another_way_is_a_row_with_what_to_declare() -> None:
 
 def test_servers_without_recorded_traffic_keep_their_cost() -> None:
     """30 a day is 30 x 730 / 24 = 912.50 a month; per token it is unknown."""
-    (row,) = compared(served([30, 30, 30], is_measured=False), [], {"is_capacity": False, "input_usd": 1.0})
+    (row,) = compared(served([30, 30, 30], 0, is_measured=False), [], {"is_capacity": False, "input_usd": 1.0})
     assert row["baseline_cost_per_month_usd"] == pytest.approx(912.5)
     assert row["baseline_cost_per_million_total_usd"] is None
     assert row["verdict"] == "not enough evidence" and "no traffic" in row["verdict_reason"]

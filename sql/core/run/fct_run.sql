@@ -1,5 +1,20 @@
 -- One row per run: what it did, what all of it cost on the three bases, and which part of that was wasted.
-with waste as (
+with run as (
+    select described.*, described.status in ('failed', 'killed', 'abandoned') as has_failed,
+        phased.run_id is not null as has_phases
+    from dim_run as described
+    left join (select distinct run_id from stg_tracker__phase) as phased on phased.run_id = described.run_id
+),
+
+-- What no record can show is unknown; only a failed run is waste whole, whatever it records.
+known as (
+    select run_id, has_failed or is_compile_recorded as is_compile_known,
+        has_failed or attempt_count <= 1 or is_checkpoint_recorded as is_lost_work_known,
+        has_failed or attempt_count <= 1 or is_compile_recorded or has_phases as is_restart_known
+    from run
+),
+
+waste as (
     select
         run_id, billing_currency,
         known_sum(case when waste_cause <> 'none' then effective_cost_usd else 0 end) as wasted_cost_usd,
@@ -20,11 +35,6 @@ target as (
     select run_id, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd, duration_ms
     from fct_interval_cost
     where interval_kind = 'target' and interval_key = '1'
-),
-
--- Without recorded phases nothing shows which seconds trained.
-phased as (
-    select distinct run_id from stg_tracker__phase
 ),
 
 -- A single pass can be noise: a held target passes several times in a row, as the run or the policy requires.
@@ -69,42 +79,41 @@ sweep as (
 )
 
 select
-    run.run_id, run.workload_id, cost.billing_currency, cost.accelerator_family, run.instance_type,
-    run.accelerator_count, run.region_id,
-    run.resource_count, run.attempt_count, run.status, run.purpose, run.team, run.owner, run.model, run.target_metric,
-    run.started_at, run.ended_at, run.is_end_inferred,
-    run.epoch_completed_count, run.epoch_unit, run.epoch_unit_size, run.checkpoint_durable_count, run.tokens_seen_count,
-    run.tokens_unit,
-    cost.is_billed, cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd,
-    cost.estimated_cost_usd,
-    cost.compile_shared_usd, lineage.lineage_cost_usd, coalesce(lineage.is_lineage_complete, false)
-        as is_lineage_complete,
-    coalesce(sweep.trial_count, 0) as trial_count,
-    case when sweep.run_id is null or cost.is_billed
-        then cost.effective_cost_usd + case when sweep.run_id is null then 0 else sweep.trial_cost_usd end else sweep.only_trial_cost_usd end
-            as sweep_cost_usd,
-    target.accelerator_hours as target_accelerator_hours,
-    target.list_cost_usd as list_cost_to_target_usd,
-    target.effective_cost_usd as cost_to_target_usd,
-    target.billed_cost_usd as billed_cost_to_target_usd,
-    target.duration_ms as target_duration_ms,
-    held.list_cost_usd as list_cost_to_held_target_usd,
-    held.effective_cost_usd as cost_to_held_target_usd,
-    held.billed_cost_usd as billed_cost_to_held_target_usd,
-    case when waste.run_id is not null then waste.wasted_cost_usd when cost.is_billed then 0 end as wasted_cost_usd,
-    case when waste.run_id is not null then waste.lost_work_cost_usd when cost.is_billed then 0 end as lost_work_cost_usd,
-    case when waste.run_id is not null then waste.replay_cost_usd when cost.is_billed then 0 end as replay_cost_usd,
-    case when waste.run_id is not null then waste.restart_cost_usd when cost.is_billed then 0 end as restart_cost_usd,
-    case when waste.run_id is not null then waste.compile_cost_usd when cost.is_billed then 0 end as compile_cost_usd,
+    run.run_id, run.workload_id, cost.billing_currency, cost.accelerator_family, cost.instance_type,
+    cost.accelerator_count, coalesce(run.region_id, cost.region_id) as region_id, cost.resource_count,
+    run.attempt_count, run.status, run.purpose, run.team, run.owner, run.model, run.target_metric, run.started_at,
+    run.ended_at, run.is_end_inferred, run.epoch_completed_count, run.epoch_unit, run.epoch_unit_size,
+    run.checkpoint_durable_count, run.tokens_seen_count, run.tokens_unit, cost.is_billed, cost.accelerator_hours,
+    cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd, cost.estimated_cost_usd,
+    cost.compile_shared_usd, lineage.lineage_cost_usd,
+    coalesce(lineage.is_lineage_complete, false) as is_lineage_complete, coalesce(sweep.trial_count, 0) as trial_count,
+    case when sweep.run_id is null then cost.effective_cost_usd when cost.is_billed
+        then cost.effective_cost_usd + sweep.trial_cost_usd else sweep.only_trial_cost_usd end as sweep_cost_usd,
+    target.accelerator_hours as target_accelerator_hours, target.list_cost_usd as list_cost_to_target_usd,
+    target.effective_cost_usd as cost_to_target_usd, target.billed_cost_usd as billed_cost_to_target_usd,
+    target.duration_ms as target_duration_ms, held.list_cost_usd as list_cost_to_held_target_usd,
+    held.effective_cost_usd as cost_to_held_target_usd, held.billed_cost_usd as billed_cost_to_held_target_usd,
+    case when not (known.is_lost_work_known and known.is_restart_known and known.is_compile_known) then null
+        when waste.run_id is not null then waste.wasted_cost_usd when cost.is_billed then 0 end as wasted_cost_usd,
+    case when not known.is_lost_work_known then null when waste.run_id is not null then waste.lost_work_cost_usd
+        when cost.is_billed then 0 end as lost_work_cost_usd,
+    case when not known.is_lost_work_known then null when waste.run_id is not null then waste.replay_cost_usd
+        when cost.is_billed then 0 end as replay_cost_usd,
+    case when not known.is_restart_known then null when waste.run_id is not null then waste.restart_cost_usd
+        when cost.is_billed then 0 end as restart_cost_usd,
+    case when not known.is_compile_known then null when waste.run_id is not null then waste.compile_cost_usd
+        when cost.is_billed then 0 end as compile_cost_usd,
     case when waste.run_id is not null then waste.failed_run_cost_usd when cost.is_billed then 0 end as failed_run_cost_usd,
     case when waste.run_id is not null then waste.idle_hold_cost_usd when cost.is_billed then 0 end as idle_hold_cost_usd,
-    case when phased.run_id is not null then coalesce(waste.productive_node_ms, 0) end as productive_node_ms,
+    -- Without recorded phases nothing shows which seconds trained, nor without checkpoints which of them were kept.
+    case when run.has_phases and known.is_lost_work_known then coalesce(waste.productive_node_ms, 0) end
+        as productive_node_ms,
     coalesce(waste.billed_node_ms, 0) as billed_node_ms
-from dim_run as run
+from run
+join known on known.run_id = run.run_id
 join fct_run_cost as cost on cost.run_id = run.run_id
 left join waste on waste.run_id = run.run_id and cost.is_billed
     and waste.billing_currency is not distinct from cost.billing_currency
-left join phased on phased.run_id = run.run_id
 left join target on target.run_id = run.run_id
 left join held on held.run_id = run.run_id
 left join lineage on lineage.run_id = run.run_id and lineage.billing_currency = cost.billing_currency

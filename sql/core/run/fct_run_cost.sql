@@ -1,4 +1,5 @@
--- One row per run: what the ledger charges to it, on what evidence and when, and its share of precompiled work.
+-- One row per run: its machines, what the ledger charges to it, on what evidence and when, and its share of precompiled
+-- work.
 -- Amounts in two currencies have no sum: a run that is billed in both is billed and its cost is unknown.
 with several as (
     select run_id, known_sum(accelerator_hours) as accelerator_hours,
@@ -33,23 +34,15 @@ ledger as (
     group by run_id, billing_currency
 ),
 
-machine as (
-    select run_id, billing_currency, instance_type, sum(accelerator_hours) as accelerator_hours
-    from fct_ledger
-    where bucket = 'run' and piece_kind <> 'whole'
-    group by run_id, billing_currency, instance_type
-    having sum(accelerator_hours) > 0
-),
-
--- Unknown where one of its machines has no dense BF16 peak in the list.
-peak as (
-    select
-        machine.run_id, machine.billing_currency, sum(machine.accelerator_hours) as machine_accelerator_hours,
-        cast(known_sum(cast(machine.accelerator_hours as decimal(24, 10)) * listed.peak_bf16_tflops) as double)
-            * 3600e12 as peak_flops
-    from machine
-    left join ref_instance_type as listed on listed.instance_type = replace(machine.instance_type, 'ml.', '')
-    group by machine.run_id, machine.billing_currency
+-- What all its machines are.
+hardware as (
+    select run_id, count(distinct resource_id) as resource_count,
+        case when count(distinct accelerator_family) = 1 then max(accelerator_family) else 'mixed' end
+            as accelerator_family,
+        case when count(distinct instance_type) > 1 then 'mixed' else max(instance_type) end as instance_type,
+        case when count(distinct instance_type) = 1 then max(accelerator_count) end as accelerator_count
+    from fct_run_machine
+    group by run_id
 ),
 
 newest as (
@@ -90,12 +83,13 @@ precompiled as (
 
 select
     run.run_id, run.workload_id, ledger.billing_currency,
-    case when run.accelerator_family in ('none', 'mixed')
-        then coalesce(ledger.accelerator_family, several.accelerator_family, run.accelerator_family)
-        else run.accelerator_family end as accelerator_family,
+    coalesce(case when hardware.accelerator_family not in ('none', 'mixed') then hardware.accelerator_family end,
+        ledger.accelerator_family, several.accelerator_family, hardware.accelerator_family, 'none')
+        as accelerator_family,
+    coalesce(hardware.instance_type, 'unknown') as instance_type, hardware.accelerator_count,
+    coalesce(hardware.resource_count, 0) as resource_count,
     coalesce(ledger.run_id, several.run_id) is not null as is_billed,
     coalesce(ledger.accelerator_hours, several.accelerator_hours) as accelerator_hours,
-    peak.machine_accelerator_hours, peak.peak_flops as bf16_peak_flops,
     ledger.list_cost_usd, ledger.effective_cost_usd, ledger.billed_cost_usd,
     case when coalesce(ledger.run_id, several.run_id) is null then 0 else ledger.estimated_cost_usd end as estimated_cost_usd,
     ledger.imds_cost_usd, ledger.api_cost_usd, ledger.nodemap_cost_usd, ledger.tag_cost_usd, ledger.type_match_cost_usd,
@@ -113,7 +107,7 @@ from dim_run as run
 cross join newest
 left join ledger on ledger.run_id = run.run_id
 left join several on several.run_id = run.run_id
-left join peak on peak.run_id = run.run_id and peak.billing_currency = ledger.billing_currency
+left join hardware on hardware.run_id = run.run_id
 left join shared on shared.run_id = run.run_id and shared.billing_currency = ledger.billing_currency
 left join precompiled on precompiled.run_id = run.run_id
     and coalesce(precompiled.billing_currency, ledger.billing_currency) = ledger.billing_currency

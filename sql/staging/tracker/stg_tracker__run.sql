@@ -26,6 +26,6 @@ select
     coalesce(run.ended_at, attempt.last_ended_at, run.last_seen_at) as ended_at,
     run.ended_at is null as is_end_inferred,
     coalesce(attempt.attempt_count, 0) as attempt_count,
-    run.source_name
+    run.source_name, run.source_system
 from tracker_run as run
 left join attempt on attempt.run_id = run.run_id
