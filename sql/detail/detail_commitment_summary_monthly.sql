@@ -79,7 +79,7 @@ summed as (
         sum(eligible_list_cost_usd) as eligible_list_cost_usd,
         sum(covered_list_cost_usd) as covered_list_cost_usd,
         sum(other_covered_list_cost_usd) as other_covered_list_cost_usd,
-        known_sum(on_demand_cost_usd) as on_demand_cost_usd,
+        sum(on_demand_cost_usd) as on_demand_cost_usd,
         sum(unpriced_line_count) as unpriced_line_count,
         sum(outside_cost_usd) as outside_cost_usd,
         sum(commitment_count) as commitment_count,
