@@ -21,8 +21,8 @@ _RATE = ["commitment_kind", *_TERMS, "region_id", "usage_type_key"]
 FAMILY = pl.col("usage_type_key").str.strip_prefix("ml.").str.split(".").list.first()
 _NO_OFFER = dict.fromkeys(("region_id", "instance_family", *_TERMS), "")
 # On-demand usage by hour, and covered usage of each payer's last 28 days, whose prices are its own rates. An hour with
-# a line of unknown list price has no ratio, neither of a plan nor of on-demand cost. `first_hour_at` and `last_hour_at`
-# are those of any such usage.
+# a line of unknown list price has no ratio, neither of a plan nor of on-demand cost. Other services, such as databases,
+# have no offer. `first_hour_at` and `last_hour_at` are those of any such usage.
 USE = """
 with payer as (
     select payer_account_id, billing_currency, max(usage_date) as newest_date,
@@ -40,7 +40,8 @@ select
         then sum(use.on_demand_cost_usd) end as on_demand_cost_usd
 from detail_commitment_use_hourly as use
 join payer on payer.payer_account_id = use.payer_account_id and payer.billing_currency = use.billing_currency
-where use.eligible_list_cost_usd > 0 and (use.commitment_kind = 'none' or (use.used_cost_usd > 0
+where use.eligible_list_cost_usd > 0 and use.commitment_eligibility <> 'covered_service'
+    and (use.commitment_kind = 'none' or (use.used_cost_usd > 0
     and use.unpriced_line_count = 0 and use.usage_date > payer.newest_date - interval '28' day))
 group by all
 """

@@ -17,7 +17,8 @@ case
             when effective_rule = 'as_billed' and line_class = 'warm_pool' and strpos(assumed, 'warm_pool') = 0
                 then 'warm_pool'
             else 'sagemaker_instance' end
-        when service not like '%EC2%' and service not like '%Elastic Compute%' then 'other_service'
+        when service not like '%EC2%' and service not like '%Elastic Compute%' then
+            case when effective_rule in ('savings_plan', 'reservation') then 'covered_service' else 'other_service' end
         when effective_rule = 'as_billed' and (instance_type like 'p6-%' or instance_type like 'p6e-%'
             or instance_type like 'trn2%' or instance_type like 'trn3%') and strpos(assumed, 'rate_unknown') = 0
             then 'rate_unknown'
@@ -27,6 +28,7 @@ case
         then 'ec2_instance'
     when effective_rule = 'savings_plan' and service like '%SageMaker%' then 'sagemaker_instance'
     when effective_rule = 'savings_plan' and service like '%Lambda%' then 'lambda'
+    when effective_rule in ('savings_plan', 'reservation') then 'covered_service'
     when service like '%Lambda%' and (usage_type like '%GB-Second%' or usage_type like '%Provisioned%') then 'lambda'
     when service like '%Bedrock%' then 'bedrock'
     when usage_type like '%EBS:%' then 'storage'

@@ -2,7 +2,8 @@
 -- names any, else what our list has for it (`listed`). Programs that no list knows leave it to ours.
 -- args: programs, names_programs, listed
 case
-    when listed is null or names_programs is null then listed
+    -- What a commitment covers it can cover, whatever the bill names.
+    when listed is null or names_programs is null or listed = 'covered_service' then listed
     when programs is null then 'no_program'
     when programs like '%SageMaker%' then 'sagemaker_instance'
     when programs like '%EC2%' or programs like '%Reserved%' then 'ec2_instance'

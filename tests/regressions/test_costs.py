@@ -154,6 +154,33 @@ def test_what_a_reservation_left_unused_to_date_is_its_fee_to_date_less_its_use(
         assert made.ask(f"select effective_to_date_usd from {WAY}", WAY) == [(6 * after + Decimal("55.04"),)]
 
 
+def test_what_a_reservation_of_a_database_covers_is_covered() -> None:
+    """An hour of a reserved database, 0.45 at list price and 0.226 reserved, next to one of a machine on demand at
+    55.04: what its commitment costs and what it covers are both in the sums, 0.45 of 55.49. An hour of another database
+    on demand is of no kind that commitments are known to cover."""
+    database = {"line_item_product_code": "AmazonRDS", "line_item_usage_type": "InstanceUsage:db.r6g.large"}
+    database |= {"product_instance_type": "db.r6g.large", "line_item_usage_amount": "1", "pricing_term": ""}
+    used = charge("DiscountedUsage", "0", **RESERVED, **database, reservation_effective_cost="0.226")
+    rest = {
+        "reservation_unused_recurring_fee": "0",
+        "reservation_unused_amortized_upfront_fee_for_billing_period": "0",
+    }
+    fee = charge("RIFee", "0.226", **RESERVED, **rest, line_item_product_code="AmazonRDS")
+    listed = {"pricing_public_on_demand_cost": "0.45"}
+    bill = [used | listed | database, charge("Usage", "0.45", **listed) | database, fee]
+    bill += [machine_line("i-0a", 0, "1", "55.04")]
+    with Lab({MONTH: bill}, tracker(NODE), policy=AS_SHIPPED) as made:
+        table = "detail_commitment_summary_monthly"
+        where = "commitment_kind = 'all' and account_id = 'all' and accelerator_family in ('other', 'all')"
+        found = made.ask(
+            "select accelerator_family, eligible_list_cost_usd, covered_list_cost_usd, used_cost_usd "
+            f"from {table} where {where} order by 1",
+            table,
+        )
+    dollars = Decimal("0.45"), Decimal("0.226")
+    assert found == [("all", Decimal("55.49"), *dollars), ("other", dollars[0], *dollars)]
+
+
 def test_inferentia_is_a_family_of_its_own_in_coverage_and_use() -> None:
     """An hour of a reserved inf2.48xlarge, 12.98 at list price and 8.20 reserved, is no use of anything else."""
     used = machine_line("i-0a", 0, "1", "12.98", line_item_line_item_type="DiscountedUsage", **RESERVED)
