@@ -1,7 +1,6 @@
 """What an offer of a commitment rests on: on-demand usage, the prices of each kind, and the commitments in force."""
 
 from datetime import timedelta
-from typing import Any
 
 import polars as pl
 
@@ -206,20 +205,6 @@ def _left_by(usage: pl.DataFrame, kind: str, held: Row, rates: pl.DataFrame) -> 
         list_cost_usd=pl.when(~is_unknown & (pl.col("need") > 0)).then(remaining).otherwise("list_cost_usd"),
     )
     return pl.concat([usage.filter(~is_covered), part.select(usage.columns)])
-
-
-def unknown_use(commitments: pl.DataFrame) -> dict[tuple[Any, ...], str]:
-    """The payers and currencies whose commitments have unknown use or cost in their newest 28 days, with the reason."""
-    recent = pl.col("usage_date") > pl.col("usage_date").max().over(PAYER) - timedelta(days=28)
-    uncosted = pl.col("covered_hours").filter(pl.col("covered_cost_usd").is_null()).sum()
-    lost = commitments.filter(recent).group_by(PAYER).agg(pl.col("unallocated_fee_usd").sum(), uncosted)
-    found = {}
-    for payer, currency, usd, hours in lost.sort(PAYER).iter_rows():
-        reasons = [f"does not show what used {usd:,.2f} {currency} of commitment fees"] if usd else []
-        reasons += [f"has no cost of {hours:,.0f} hours that commitments covered"] if hours else []
-        if reasons:
-            found[payer, currency] = f"the bill {' and '.join(reasons)} in 28 days"
-    return found
 
 
 def offers(usage: pl.DataFrame, rates: pl.DataFrame, is_bound: bool) -> Rows:

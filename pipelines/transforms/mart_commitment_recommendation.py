@@ -41,7 +41,7 @@ def build(**table: pl.DataFrame) -> Rows:
     known = offer.rates(use, commitments, table["declared_commitment_rate"], table["ref_commitment_rate"])
     demand = offer.on_demand_usage(use).join(table["fct_invoice_monthly"], on=offer.PAYER, how="left")
     newest = pl.max_horizontal("last_hour_at", pl.col("newest_usage_at").dt.truncate("1h"))
-    held, unknown = offer.in_force(commitments, table["fct_invoice_monthly"]), offer.unknown_use(commitments)
+    held, unknown = offer.in_force(commitments, table["fct_invoice_monthly"]), _unknown_use(commitments)
     begun = offer.begun_within(commitments, use)
     return recommend(demand.with_columns(last_hour_at=newest), known, held, unknown, begun)
 
@@ -107,6 +107,20 @@ def _name(row: Row) -> str:
 _ALL_COVERED = "in these weeks nothing ran on demand that the commitments in force would not have covered"
 # Bought in four steps, no more than a quarter of it ends at once.
 TRANCHES = 4
+
+
+def _unknown_use(commitments: pl.DataFrame) -> dict[tuple[Any, ...], str]:
+    """The payers and currencies whose commitments have unknown use or cost in their newest 28 days, with the reason."""
+    recent = pl.col("usage_date") > pl.col("usage_date").max().over(offer.PAYER) - timedelta(days=28)
+    uncosted = pl.col("covered_hours").filter(pl.col("covered_cost_usd").is_null()).sum()
+    lost = commitments.filter(recent).group_by(offer.PAYER).agg(pl.col("unallocated_fee_usd").sum(), uncosted)
+    found = {}
+    for payer, currency, usd, hours in lost.sort(offer.PAYER).iter_rows():
+        reasons = [f"does not show what used {usd:,.2f} {currency} of commitment fees"] if usd else []
+        reasons += [f"has no cost of {hours:,.0f} hours that commitments covered"] if hours else []
+        if reasons:
+            found[payer, currency] = f"the bill {' and '.join(reasons)} in 28 days"
+    return found
 
 
 def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
