@@ -48,8 +48,9 @@ def show(
             console.table(_bases(pair))
         for sentence in _recommendation(recommendations[chosen["workload_id"], chosen["billing_currency"]], pair):
             console.paragraph(sentence)
-    if count := rows["registered_comparison_count"].max():
-        false = rows["expected_false_count"].max()
+    # The same in every row.
+    count, false = rows.select("registered_comparison_count", "expected_false_count").row(0)
+    if count:
         console.say("")
         console.paragraph(
             f"{counted(count, 'registered comparison')}, with {false:.2f} false verdicts expected by chance."

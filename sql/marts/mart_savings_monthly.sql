@@ -86,9 +86,10 @@ scaled as (
 
 shared as (
     select
-        *, cast(log_usd * (baseline_success_log - success_log) as decimal(20, 6)) as chip_avoided_cost_usd,
-        cast(log_usd * (baseline_log - baseline_listed_log - actual_log + listed_log) as decimal(20, 6))
-            as rate_avoided_cost_usd
+        *, cast(log_usd * (baseline_log - baseline_listed_log - actual_log + listed_log) as decimal(20, 6))
+            as rate_avoided_cost_usd,
+        cast(log_usd * (baseline_listed_log - baseline_success_log - listed_log + success_log) as decimal(20, 6))
+            as operations_avoided_cost_usd
     from scaled
 )
 
@@ -102,8 +103,9 @@ select
     difference_usd + adjustment_usd as avoided_cost_usd,
     baseline_low_cost_usd - actual_cost_usd + adjustment_usd as avoided_low_cost_usd,
     baseline_high_cost_usd - actual_cost_usd + adjustment_usd as avoided_high_cost_usd,
-    chip_avoided_cost_usd, rate_avoided_cost_usd,
-    difference_usd - chip_avoided_cost_usd - rate_avoided_cost_usd as operations_avoided_cost_usd,
+    -- The chip takes what rounding leaves: a rate that is the same, or no failed run, is exactly 0.
+    difference_usd - rate_avoided_cost_usd - operations_avoided_cost_usd as chip_avoided_cost_usd,
+    rate_avoided_cost_usd, operations_avoided_cost_usd,
     displaced_commitment_cost_usd,
     difference_usd + adjustment_usd - displaced_commitment_cost_usd as cash_avoided_cost_usd,
     restated_cost_usd, case when displaced_commitment_cost_usd is not null then shared.missing_evidence

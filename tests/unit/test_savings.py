@@ -68,11 +68,11 @@ def test_more_cannot_be_saved_than_would_have_been_spent(
     assert failed == stops
 
 
-def month_of_one_epoch(path: Path, *other: dict[str, str], **line: str) -> tuple[Any, ...]:
-    """The savings of an hour of trn1.32xlarge at 20.00 that completes an epoch, frozen at an hour of p5.48xlarge of
+def month_of_one_epoch(path: Path, *other: dict[str, str], cost: str = "20.00", **line: str) -> tuple[Any, ...]:
+    """The savings of an hour of trn1.32xlarge at `cost` that completes an epoch, frozen at an hour of p5.48xlarge of
     us-east-1 at its list price of 55.04; `other` lines are on the bill."""
     start = datetime(2026, 7, 14, 10)
-    lines = instance_time("i-0a", "trn1.32xlarge", "20.00", start, timedelta(hours=1), **line)
+    lines = instance_time("i-0a", "trn1.32xlarge", cost, start, timedelta(hours=1), **line)
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T11:00:00Z"}]
     work = {"model": "m", "dataset": "d", "epoch_unit": "dataset_pass"}
     events = one_attempt("run-a", ["i-0a"], "trn1.32xlarge", start, timedelta(hours=1), inside, **work)
@@ -87,8 +87,16 @@ def month_of_one_epoch(path: Path, *other: dict[str, str], **line: str) -> tuple
     seal = hashlib.sha256(baseline.encode()).hexdigest()
     config.write_text(f'{config.read_text()}\n[[decisions.baselines]]\nfile = "b.toml"\nsha256 = "{seal}"\n')
     columns = "billing_currency, run_count, actual_cost_usd, avoided_cost_usd, cash_avoided_cost_usd, missing_evidence"
+    columns += ", chip_avoided_cost_usd, rate_avoided_cost_usd, operations_avoided_cost_usd"
     (row,) = ask(lazy_warehouse(config), f"select {columns} from mart_savings_monthly").rows()
     return row
+
+
+def test_operations_avoid_nothing_where_no_run_failed(tmp_path: Path) -> None:
+    """55.04 - 20.0000004 has more decimals than the parts by rate and operations; the chip takes what they leave."""
+    row = month_of_one_epoch(tmp_path, cost="20.0000004")
+    assert (row[3], row[8]) == (Decimal("35.0399996"), 0)
+    assert sum(row[6:]) == row[3]
 
 
 def test_another_currency_has_no_baseline(tmp_path: Path) -> None:
@@ -125,4 +133,4 @@ def test_cash_takes_off_an_unused_gpu_reservation(
         "reservation_unused_recurring_fee": unused,
     }
     row = month_of_one_epoch(tmp_path, fee)
-    assert row[3:] == (Decimal("35.04"), cash, reason)
+    assert row[3:6] == (Decimal("35.04"), cash, reason)
