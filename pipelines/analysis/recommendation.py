@@ -4,7 +4,8 @@ Hard stops come first, then the arithmetic of the measured comparison, then the 
 A port that costs more than all runs it could save on decides against itself, whatever else is unknown.
 If an input is missing, the rules that need it are undecided, never false. If an undecided rule has priority and could
 change the answer, the recommendation is `run a pilot`. The same applies when no rule matches.
-No rule moves a workload to Trainium that was measured to be more expensive there, whatever its verdict.
+A scenario alone moves nothing: where it speaks for Trainium, a pilot is recommended (design 5). No rule speaks for it
+where it was measured to be more expensive, whatever the verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -232,10 +233,17 @@ def decide(findings: Sequence[Finding], situations: Mapping[str, str]) -> Decisi
         if found.holds is None:
             unknown.append(found)
         elif found.holds:
-            against = [one for one in unknown if found.recommendation not in (one.recommendation, PILOT)]
+            is_pilot = found.kind == "scenario" and found.recommendation == "trainium"
+            against = [
+                one
+                for one in unknown
+                if found.recommendation not in (one.recommendation, PILOT) or (is_pilot and one.kind != "scenario")
+            ]
             if against and found.rule != REPAYMENT:
                 return _unknown(against, f"{_name(found, situations)} recommends {found.recommendation}, but ")
             reason = f"{_name(found, situations)}: {found.explanation}"
+            if is_pilot:
+                return Decision(PILOT, found.rule, f"{reason}; to move needs a proven comparison", found.missing)
             return Decision(found.recommendation, found.rule, reason, found.missing)
     return _unknown(unknown, "") if unknown else Decision(PILOT, "nothing", "no rule applies to the known inputs")
 
