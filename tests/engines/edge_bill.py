@@ -75,6 +75,14 @@ TERMED = {
         "pricing_purchase_option": "AllUpfront",
     },
 }
+# An open month's fee without what of it is unused.
+UNSEEN = {
+    **{name: None for name in MONEY if "_unused_" in name},
+    "reservation_reservation_a_r_n": "arn:aws:ec2:us-west-2:000011112222:reserved-instances/ri-unseen",
+    "bill_payer_account_id": "000011112222",
+    "bill_invoice_id": "",
+    "line_item_unblended_cost": 5432.1,
+}
 BUCKET = "corp-checkpoints"
 SPLIT = ("Accelerator", "vCPU", "GB")
 PODS = ("pod/c/train/job-1/aaaa", "pod/c/train/job-2/bbbb")
@@ -91,6 +99,7 @@ def write_bill(root: Path, seed: int = 7, execution: str = "20260801T000000Z-exe
     lines += [_pod_line(draw, pod, kind, hour) for pod in PODS for kind in SPLIT for hour in range(HOURS)]
     lines += [_daily_line(draw, day) for day in range(1, 28)]
     lines += [_termed_fee(draw, charge) for charge in TERMED]
+    lines += [_termed_fee(draw, "RIFee") | UNSEEN]
     doubles: dict[str, pa.DataType] = dict.fromkeys((*MONEY, *SPLIT_MONEY), pa.float64())
     half = len(lines) // 2
     parts = {"part-1.snappy.parquet": lines[:half], "part-2.snappy.parquet": lines[half:]}
