@@ -127,7 +127,7 @@ def _registrations(warehouse: Warehouse) -> Read:
 
 def _published_types(warehouse: Warehouse) -> dict[str, str]:
     """The instance types, apart by spaces, of which runs of each workload had ended in the newest publication."""
-    lake, key = warehouse.lake, "core/dim_run"
+    lake, key = warehouse.lake, "core/fct_run"
     earlier = (one for one in reversed(lake.publications()) if key in one.tables and not lake.damaged(one, [key]))
     if (publication := next(earlier, None)) is None:
         return {}

@@ -102,7 +102,7 @@ cost as (
 
 select
     billing_month, team, accelerator_family, billing_currency, count(distinct run_id) as run_count, sum(accelerator_hours) as accelerator_hours,
-    -- What runs used and left idle is unknown where none is recorded at all.
+    -- What runs used and left idle is unknown while no recorded run is on the bill.
     nullif(known_part(case when bucket = 'run' then effective_cost_usd else 0 end), unrecorded.cost_usd) as run_cost_usd,
     known_part(case when bucket = 'serving' then effective_cost_usd else 0 end) as serving_cost_usd,
     nullif(known_part(case when bucket = 'idle' then effective_cost_usd else 0 end), unrecorded.cost_usd) as idle_cost_usd,
@@ -116,5 +116,5 @@ select
     known_part(case when bucket = 'shared' then 0 else effective_cost_usd end + distributed_shared_cost_usd) as showback_cost_usd
 from cost
 cross join policy
-cross join (select case when count(*) = 0 then 0 end as cost_usd from dim_run) as unrecorded
+cross join (select case when count(*) = 0 then 0 end as cost_usd from dim_run where run_id in (select run_id from entry)) as unrecorded
 group by billing_month, team, accelerator_family, billing_currency, policy.shared_cost, unrecorded.cost_usd

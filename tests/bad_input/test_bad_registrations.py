@@ -166,12 +166,12 @@ def test_what_was_published_when_a_build_first_read_it_stays_with_it(tmp_path: P
     runs = write_events(tmp_path / "runs", [*gpu, *trainium[:3]])
     lines = [instance_hour("2026-07-14T10", f"i-0{kind[:3]}", kind, "55.04") for kind in machines]
     config = write_config(tmp_path, billing=write_export(tmp_path, {"2026-07": lines}), runs=runs, registrations=folder)
-    publish_tables(config, ["dim_run", PROOF])
+    publish_tables(config, ["fct_run", PROOF])
     (folder / "july.toml").write_text(GOOD + EXCLUDED)
     write_events(tmp_path / "runs", [*gpu, *trainium])
-    publish_tables(config, ["dim_run", PROOF])
+    publish_tables(config, ["fct_run", PROOF])
     (folder / "july.toml").write_text(GOOD + EXCLUDED + EXCLUDED.replace("run-7", "run-8"))
-    builder = publish_tables(config, ["dim_run", PROOF])
+    builder = publish_tables(config, ["fct_run", PROOF])
     rows = ask(builder, f"select run_id, published_types, exclusion_published_types from {PROOF} order by 1").rows()
     assert rows == [("run-7", machines[0], machines[0]), ("run-8", machines[0], " ".join(machines))]
 

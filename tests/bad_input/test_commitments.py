@@ -174,7 +174,7 @@ def test_a_reservation_without_costs_is_listed_and_has_no_rate() -> None:
         "select usage_cost_usd, effective_savings_rate_ratio, lost_savings_reason "
         "from mart_effective_savings_rate_monthly where savings_scope = 'classic'"
     )
-    assert answer([reserved], sql) == [(None, None, "unknown: the bill has no cost of some use under a commitment")]
+    assert answer([reserved], sql) == [(None, None, "unknown: the bill has no cost of some use")]
 
 
 @pytest.mark.parametrize("usage", ["SpotUsage", "BoxUsage"])

@@ -359,11 +359,11 @@ def test_a_failure_is_one_sentence_not_tried_again(
 ) -> None:
     assembled_of_marts(monkeypatch)
     company = published_marts.copy(tmp_path, events=True)
-    (company.events / "broken.jsonl").write_text('{"event": "run_started"\n{}\n')
+    company.events.rename(tmp_path / "moved")
     result = refresh(company, instance, JULY, AUGUST, only=RAW_TABLES)
     (failed,) = result.get_step_failure_events()
     failure = failed.step_failure_data.user_failure_data
-    assert "broken.jsonl" in failure.description and "\n" not in failure.description
+    assert str(company.events) in failure.description and "\n" not in failure.description
     assert failure.metadata["exit_code"].value == 3
     assert not any(event.is_step_up_for_retry for event in result.all_events)
 

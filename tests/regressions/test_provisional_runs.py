@@ -54,14 +54,14 @@ def test_without_any_run_what_runs_used_or_left_idle_is_unknown(tmp_path: Path) 
     assert ask(builder, groups.format("total")).rows() == [("all", PRICE)]
 
 
-def test_with_a_recorded_run_nothing_used_is_zero(tmp_path: Path) -> None:
-    """The run held a machine that is not on the bill, so of this bill runs used and left idle nothing."""
+def test_what_a_run_used_is_unknown_while_no_run_is_on_the_bill(tmp_path: Path) -> None:
+    """The run held a machine that is not on the bill: its cost is unknown, and so is what runs used and left idle."""
     lines = [instance_hour("2026-07-14T10", "i-0c", "g5.xlarge", str(PRICE))]
     events = one_attempt("r-1", ["i-0d"], "g5.xlarge", datetime(2026, 7, 14, 10), timedelta(hours=1))
     builder = lazy_warehouse(config_of(tmp_path, lines, events))
-    assert ask(builder, TEAM).rows() == [("no team", 0, 0, PRICE, PRICE, PRICE)]
-    assert dict(ask(builder, BUCKETS.format("effective")).rows()) == NOTHING
-    assert dict(ask(builder, BUCKETS.format("running_billed")).rows()) == NOTHING
+    assert ask(builder, TEAM).rows() == [("no team", None, None, PRICE, PRICE, PRICE)]
+    assert dict(ask(builder, BUCKETS.format("effective")).rows()) == NOTHING | {"run": None, "idle": None}
+    assert dict(ask(builder, BUCKETS.format("running_billed")).rows()) == NOTHING | {"run": None, "idle": None}
 
 
 def test_a_run_that_only_a_tag_names_has_its_dollars_and_its_team(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ def misses(*changed: dict[str, Any]) -> list[tuple[Any, ...]]:
         SAME | {"run_id": f"run-{number}", "workload_id": f"of {number}"} | run for number, run in enumerate(changed)
     ]
     runs = pl.DataFrame(rows, schema_overrides=TYPES, orient="row")
-    frame = build(runs.drop("billing_currency"), runs.select("run_id", "billing_currency"))
+    billed = ("billing_currency", "accelerator_family")
+    frame = build(runs.drop(billed), runs.select("run_id", *billed))
     return frame.select("differing_field", "baseline_value", "candidate_value", "is_compared").rows()
 
 
