@@ -68,6 +68,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
                 *_all_differences(pack, builder, built),
             ]
             figures = sum(_rebuilt(builder, mart).height * _rebuilt(builder, mart).width for mart in _marts(pack))
+        unproven = "; ".join(_unproven(pack))
     finally:
         pack.close()
     lost = pack.about["not_recomputed"]
@@ -83,7 +84,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
     if lost:
         not_compared = "its reports and these tables were not compared"
         console.say(f"The pack lacks the publication before, so {not_compared}: {', '.join(lost)}.")
-    console.say(f"Nothing here proves, so these were not verified: {'; '.join(_unproven(pack))}.")
+    console.say(f"Nothing here proves, so these were not verified: {unproven}.")
 
 
 def _refuse_tampered(pack: Pack, console: Console) -> None:

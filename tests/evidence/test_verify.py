@@ -26,7 +26,6 @@ from pipelines.present.charts import figure
 Captured = pytest.CaptureFixture[str]
 
 
-@pytest.mark.slow
 def test_a_bundle_is_verified_though_its_sources_are_gone(company: Company, pack: Path, capsys: Captured) -> None:
     moved = company.root / "elsewhere"
     company.export.rename(moved)
