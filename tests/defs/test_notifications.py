@@ -157,7 +157,7 @@ def test_a_failed_build_is_sent_once_in_the_words_of_its_step(
     built_company: Company, tmp_path: Path, mailbox: Mailbox, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     company = built_company.copy(tmp_path, events=True)
-    (company.events / "broken.jsonl").write_text('{"event": "run_started"\n{}\n')
+    company.events.rename(tmp_path / "moved")
     with_channels(company.config, mailbox, monkeypatch, about='"failure"')
     with dg.instance_for_test() as instance:
         settings = load_settings(company.config)
@@ -167,7 +167,7 @@ def test_a_failed_build_is_sent_once_in_the_words_of_its_step(
         assert tick(instance) == "Sent 2 messages."
         assert tick(instance) == "Nothing new to send."
     assert subjects(mailbox) == ["trainledger: A build failed"]
-    assert "broken.jsonl" in posted(webhook)[0]
+    assert str(company.events) in posted(webhook)[0]
 
 
 def test_it_is_off_without_a_channel(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
