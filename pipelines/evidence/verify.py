@@ -84,7 +84,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
     if lost:
         not_compared = "its reports and these tables were not compared"
         console.say(f"The pack lacks the publication before, so {not_compared}: {', '.join(lost)}.")
-    console.say(f"Nothing here proves, so these were not verified: {unproven}.")
+    console.say(f"Not verified, as nothing in the pack proves it: {unproven}.")
 
 
 def _refuse_tampered(pack: Pack, console: Console) -> None:

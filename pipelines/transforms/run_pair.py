@@ -27,14 +27,8 @@ FIELDS = (*comparison.FIELDS, "target")
 _DESCRIBED = ("workload_id", "purpose", "started_at", "ended_at", "is_end_inferred", *comparison.FIELDS)
 _JUDGED = (
     *("run_id", "status", "compile_run_id", "tokens_seen_count", "tokens_unit", "dataset_tokens", "epoch_unit"),
-    *(
-        "epoch_completed_count",
-        "epoch_tokens_seen_count",
-        "epoch_samples_seen_count",
-        "target_metric",
-        "target_direction",
-        "target_value",
-    ),
+    *("epoch_completed_count", "epoch_tokens_seen_count", "epoch_samples_seen_count"),
+    *("target_metric", "target_direction", "target_value"),
 )
 _BILLED = (
     "run_id", "billing_currency", "accelerator_family", "instance_type", "accelerator_count", "region_id",
@@ -199,12 +193,10 @@ def _target(about: Mapping[str, Any]) -> tuple[str, str, float] | None:
 
 def _epoch_sizes(about: Mapping[str, Any]) -> dict[str, float]:
     """Tokens and samples of an epoch that is a pass over the dataset, as far as recorded of the whole job."""
-    epochs, seen = (
-        about["epoch_completed_count"],
-        {kind: about[f"epoch_{kind}_seen_count"] for kind in comparison.EPOCH_KINDS},
-    )
+    epochs = about["epoch_completed_count"]
     if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not epochs:
         return {}
+    seen = {kind: about[f"epoch_{kind}_seen_count"] for kind in comparison.EPOCH_KINDS}
     return {kind: float(count) / float(epochs) for kind, count in seen.items() if count}
 
 

@@ -99,7 +99,7 @@ def test_what_a_reader_opens_first_is_compared_and_what_nothing_proves_is_named(
         held["inputs.json"] = held["inputs.json"].replace(b'"version": "', b'"version": "1')
 
     verify(rewritten(pack, place, sealed=True), None, Console())
-    unproven = capsys.readouterr().out.partition("Nothing here proves, so these were not verified: ")[2]
+    unproven = capsys.readouterr().out.partition("Not verified, as nothing in the pack proves it: ")[2]
     for named in ("when it was published", "of inputs.json the addresses, versions", "requirements.lock"):
         assert named in " ".join(unproven.split())
 
