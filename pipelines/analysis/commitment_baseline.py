@@ -146,11 +146,16 @@ class _Steps:
 
     def best(self, times: Floats, hours: int) -> Floats:
         """The best commitment of each history: a row of `times` counts each week; all histories are `hours` long."""
-        widths, levels = np.diff(self._commitments, prepend=0.0), np.append(0.0, self._commitments)
+        if not len(self._commitments):
+            return np.zeros(len(times))
+        widths = np.diff(self._commitments, prepend=0.0)
         found = []
         for some in np.array_split(times, -(-len(times) // _AT_ONCE)):
             # Up to a billionth a dollar gains nothing: the smaller of two equal commitments is the best.
-            gains = (some @ self._worth - hours * (1 + 1e-9)) * widths
-            savings = np.cumsum(gains, axis=1)
-            found.append(levels[np.insert(savings, 0, 0.0, axis=1).argmax(axis=1)])
+            savings = some @ self._worth
+            savings -= hours * (1 + 1e-9)
+            savings *= widths
+            np.cumsum(savings, axis=1, out=savings)
+            best = self._commitments[savings.argmax(axis=1)]
+            found.append(np.where(savings.max(axis=1) > 0, best, 0.0))
         return np.concatenate(found)

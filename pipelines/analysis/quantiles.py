@@ -4,6 +4,7 @@ SciPy has them too, among 100 MB that nothing else here needs.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +37,8 @@ def _angle(a: Floats, b: Floats, level: float) -> Floats:
 
     By Newton's method from the mode: the density over angles has only one, so no step goes past the quantile.
     """
+    if a.ndim == 0:
+        return np.asarray(_one_angle(float(a), float(b), level))
     is_known = (a >= 0.5) & (b >= 0.5) & np.isfinite(a + b)
     # The last axis is that of the parts.
     a, b = np.where(is_known, a, 1.0)[..., None], np.where(is_known, b, 1.0)[..., None]
@@ -59,3 +62,9 @@ def _angle(a: Floats, b: Floats, level: float) -> Floats:
         if np.all(np.abs(step) <= 1e-7 * angle):
             break
     return np.where(is_known, angle[..., 0], np.nan)
+
+
+@lru_cache(maxsize=65_536)
+def _one_angle(a: float, b: float, level: float) -> float:
+    """That of one pair of parameters: how many runs are needed is searched by the same ones again and again."""
+    return float(_angle(np.array([a]), np.array([b]), level)[0])

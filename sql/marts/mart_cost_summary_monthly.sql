@@ -53,7 +53,8 @@ summed as (
         sum(accelerator_hours) as accelerator_hours, known_sum(list_cost_usd) as list_cost_usd,
         nullif(sum(effective_cost_usd), case when bool_or(is_cost_partial) then 0 end) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd, max(unallocated_fee_usd) as unallocated_fee_usd,
-        bool_or(is_cost_partial) as is_cost_partial, true as is_on_bill
+        bool_or(is_cost_partial) as is_cost_partial,
+        sum(effective_cost_usd) <> 0 or sum(billed_cost_usd) <> 0 or bool_or(is_cost_partial) as has_cost
     from line
     group by billing_month, billing_currency, grouping sets ((), (bucket), (bucket_group), (accelerator_family),
         (run_accelerator_family), (account_id), (service), (other_service), (accelerator), (accelerator_instance_type),
@@ -64,28 +65,28 @@ summed as (
 wanted as (
     select month.billing_month, month.billing_currency, known.dimension, known.dimension_value,
         run_count > 0 or dimension not like 'bucket%' or dimension_value not in ('run', 'idle') as is_known
-    from (select distinct billing_month, billing_currency from summed) as month
-    join (
+    from (select distinct billing_month, billing_currency from summed) as month join (
         select distinct billing_currency, dimension, dimension_value from summed
-        union
-        select summed.billing_currency, 'bucket', ref_bucket.bucket from summed cross join ref_bucket
-        union
-        select summed.billing_currency, 'bucket_group', ref_bucket.bucket_group from summed cross join ref_bucket
+        union select summed.billing_currency, 'bucket', ref_bucket.bucket from summed cross join ref_bucket
+        union select summed.billing_currency, 'bucket_group', ref_bucket.bucket_group from summed cross join ref_bucket
     ) as known on known.billing_currency = month.billing_currency
     cross join (select count(*) as run_count from dim_run where run_id in (select run_id from cost)) as recorded
 ),
 
 monthly as (
     select wanted.billing_month, wanted.billing_currency, wanted.dimension, wanted.dimension_value,
-        case when is_on_bill then accelerator_hours when is_known then 0 end as accelerator_hours,
-        case when is_on_bill then list_cost_usd when is_known then 0 end as list_cost_usd,
-        case when is_on_bill then effective_cost_usd when is_known then 0 end as effective_cost_usd,
-        case when is_on_bill then billed_cost_usd when is_known then 0 end as billed_cost_usd,
+        case when is_known and has_cost is null then 0 when is_known or has_cost then accelerator_hours end
+            as accelerator_hours,
+        case when is_known and has_cost is null then 0 when is_known or has_cost then list_cost_usd end
+            as list_cost_usd,
+        case when is_known and has_cost is null then 0 when is_known or has_cost then effective_cost_usd end
+            as effective_cost_usd,
+        case when is_known and has_cost is null then 0 when is_known or has_cost then billed_cost_usd end
+            as billed_cost_usd,
         coalesce(unallocated_fee_usd, 0) as unallocated_fee_usd, is_cost_partial is true as is_cost_partial
     from wanted
     left join summed on summed.billing_month = wanted.billing_month and summed.dimension = wanted.dimension
         and summed.billing_currency = wanted.billing_currency and summed.dimension_value = wanted.dimension_value
-        and (is_known or effective_cost_usd <> 0 or billed_cost_usd <> 0 or is_cost_partial)
 ),
 
 running as (
@@ -115,6 +116,5 @@ select
     case when whole.running_effective_cost_usd > 0 and not whole.is_running_cost_partial
         then ratio(running.running_effective_cost_usd, whole.running_effective_cost_usd) end as running_share_ratio,
     running.billing_month = max(running.billing_month) over (partition by running.billing_currency) as is_newest_month
-from running
-join running as whole on whole.billing_month = running.billing_month
+from running join running as whole on whole.billing_month = running.billing_month
     and whole.billing_currency = running.billing_currency and whole.dimension = 'total'
