@@ -341,11 +341,10 @@ def test_a_bar_of_less_than_nothing_hangs_below_the_line() -> None:
     assert "−$20" in drawn
 
 
-@pytest.mark.slow
 def test_a_share_of_less_than_nothing_is_drawn_as_such(tmp_path: Path) -> None:
     """T18. Runs 110.08 and a correction of -10.08: of the 100 in all they are 110.1 % and -10.1 %."""
     correction = {**hour(2, "-10.08"), "line_item_resource_id": "i-2"}
-    builder = build_warehouse(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04"), correction))
+    builder = publish_tables(deliver(tmp_path, hour(0, "55.04"), hour(1, "55.04"), correction), REPORT)
     write_report(builder.warehouse.settings, tmp_path / "report.html", Console())
     page = (tmp_path / "report.html").read_text()
     shares = re.findall(

@@ -53,7 +53,6 @@ def test_a_partition_is_one_however_it_is_spelled(tmp_path: Path, partition: str
     assert (raw.delivery.billing_period, raw.line_count) == (MONTH, 1)
 
 
-@pytest.mark.slow
 def test_months_of_different_columns_are_one_bill(tmp_path: Path) -> None:
     """Facts 1.1: a legacy month leaves out columns without data. June knows no plans; July has them, sorted.
 
@@ -116,7 +115,6 @@ def test_the_word_null_and_leading_zeros_stay_what_they_are(tmp_path: Path) -> N
     assert failing["line_without_cost_count"] == 1
 
 
-@pytest.mark.slow
 def test_lines_of_another_month_stay_in_their_month_and_are_reported(tmp_path: Path) -> None:
     """A report of July that still holds a line of June's bill: each in its own month, and the stray one named."""
     june = {**LEGACY_LINE, COST: "7.00", "bill/BillingPeriodStartDate": "2026-06-01T00:00:00Z"}

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.cur_exports import CUR2_LINE, LEGACY_LINE, csv_text, cur2_export, legacy_export, packed
-from support.ledgers import ask, build_warehouse
+from support.ledgers import ask, build_warehouse, publish_tables
 
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.settings import load_settings
 from pipelines.models.build import Builder
 
-# Each builds a ledger, often more than once.
-pytestmark = pytest.mark.slow
-
 Lines = Sequence[Mapping[str, str]]
 HOUR = timedelta(hours=1)
+LEDGER, INVOICES = ("mart_cost_ledger_daily",), ("mart_invoice_reconciliation_monthly",)
+# What a delivery changed.
+HISTORY = ("fct_restatement", "mart_restatement", "detail_restated_figure")
 
 
 def hour(day: int, clock: int, resource: str = "i-0node", **more: str) -> dict[str, str]:
@@ -36,9 +36,11 @@ def runs_of(root: Path) -> Path:
     return write_events(root / "runs", [*events, *one_attempt("r-2", [], "g5.xlarge", began, 2 * HOUR)])
 
 
-def deliver(root: Path, lines: Lines, number: int, **months: Lines) -> Builder:
+def deliver(root: Path, lines: Lines, number: int, tables: Sequence[str] = LEDGER, **months: Lines) -> Builder:
+    """Deliver July, and other months, as delivery `number`, and build `tables`, or all where none are named."""
     export = write_export(root, {"2026-07": lines, **months}, execution=f"20260801T00000{number}Z-delivery{number}")
-    return build_warehouse(write_config(root, billing=export, runs=runs_of(root)))
+    config = write_config(root, billing=export, runs=runs_of(root))
+    return publish_tables(config, tables) if tables else build_warehouse(config)
 
 
 def contents(builder: Builder, *, besides: Sequence[str] = ()) -> dict[str, list[tuple]]:
@@ -52,14 +54,16 @@ def contents(builder: Builder, *, besides: Sequence[str] = ()) -> dict[str, list
     return found
 
 
-def test_reingesting_and_restating_doubles_a_month(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "tables", [(*LEDGER, "mart_run_cost"), pytest.param((), marks=pytest.mark.slow)], ids=["ledger and runs", "all"]
+)
+def test_reingesting_and_restating_doubles_a_month(tmp_path: Path, tables: Sequence[str]) -> None:
     """T1. Delivered, built twice, restated: every table is what a clean load of the last delivery gives."""
     first, last = [hour(14, 10), hour(14, 11)], [hour(14, 10), hour(14, 11), hour(14, 12)]
     for number, lines in ((1, first), (1, first), (2, last)):
-        builder = deliver(tmp_path / "grown", lines, number)
-    clean = deliver(tmp_path / "clean", last, 2)
-    history = ("fct_restatement", "mart_restatement", "detail_restated_figure")
-    assert contents(builder, besides=history) == contents(clean, besides=history)
+        builder = deliver(tmp_path / "grown", lines, number, tables)
+    clean = deliver(tmp_path / "clean", last, 2, tables)
+    assert contents(builder, besides=HISTORY) == contents(clean, besides=HISTORY)
     assert ask(builder, "select sum(billed_cost_usd) from mart_cost_ledger_daily").item() == 3 * Decimal("1.006")
 
 
@@ -68,7 +72,7 @@ def test_a_replaced_month_deletes_what_it_does_not_rewrite(tmp_path: Path) -> No
     june = [instance_hour("2026-06-30T23", "i-0node", "g5.xlarge", "1.006")]
     deliver(tmp_path, [hour(14, 10), hour(14, 11)], 1, **{"2026-06": june})
     export = write_export(tmp_path, {"2026-07": [hour(14, 10)]}, execution="20260802T000000Z-delivery2")
-    builder = build_warehouse(write_config(tmp_path, billing=export, runs=runs_of(tmp_path)))
+    builder = publish_tables(write_config(tmp_path, billing=export, runs=runs_of(tmp_path)), LEDGER)
     months = "select billing_month, sum(billed_cost_usd) from mart_cost_ledger_daily group by 1 order by 1"
     assert ask(builder, months).rows() == [
         (date(2026, 6, 1), Decimal("1.006")),
@@ -95,9 +99,9 @@ def test_a_month_that_grows_from_two_chunks_to_three_is_read_once(tmp_path: Path
     config = write_config(tmp_path, billing=tmp_path / "bucket" / "cur")
     bill = Decimal(LEGACY_LINE["lineItem/UnblendedCost"])
     total = "select sum(billed_cost_usd) from mart_invoice_reconciliation_monthly"
-    assert ask(build_warehouse(config), total).item() == 2 * bill
+    assert ask(publish_tables(config, INVOICES), total).item() == 2 * bill
     legacy(2, 3)
-    assert ask(build_warehouse(config), total).item() == 3 * bill
+    assert ask(publish_tables(config, INVOICES), total).item() == 3 * bill
 
 
 def test_kinds_of_export_in_one_bucket_are_read_apart(tmp_path: Path) -> None:
@@ -106,7 +110,8 @@ def test_kinds_of_export_in_one_bucket_are_read_apart(tmp_path: Path) -> None:
     other = CUR2_LINE | {"bill_payer_account_id": "999900001111", "line_item_usage_account_id": "999900002222"}
     cur2_export(tmp_path / "bucket" / "exports" / "ml-cur2", {"b.csv.gz": packed(csv_text([other]))})
     config = two_sources(tmp_path, tmp_path / "bucket" / "cur", tmp_path / "bucket" / "exports" / "ml-cur2")
-    rows = ask(build_warehouse(config), "select payer_account_id, line_count from mart_invoice_reconciliation_monthly")
+    invoices = "select payer_account_id, line_count from mart_invoice_reconciliation_monthly"
+    rows = ask(publish_tables(config, INVOICES), invoices)
     assert sorted(rows.rows()) == sorted(
         [(LEGACY_LINE["bill/PayerAccountId"], 1), ("999900001111", 1)], key=lambda row: row[0]
     )
@@ -133,9 +138,8 @@ def test_two_reports_in_one_prefix_are_mixed(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"holds 2 exports \(ml-a/ml-a, ml-b/ml-b\)"):
         build_warehouse(write_config(tmp_path, billing=place))
     config = two_sources(tmp_path, place, place, 'export = "ml-a"', 'export = "ml-b"')
-    rows = ask(
-        build_warehouse(config), "select payer_account_id, billed_cost_usd from mart_invoice_reconciliation_monthly"
-    )
+    invoices = "select payer_account_id, billed_cost_usd from mart_invoice_reconciliation_monthly"
+    rows = ask(publish_tables(config, INVOICES), invoices)
     assert sorted(rows.rows()) == [("000000000001", Decimal(1)), ("000000000002", Decimal(2))]
     with pytest.raises(SourceError, match="no manifest of an export 'ml-c'"):
         build_warehouse(two_sources(tmp_path, place, place, 'export = "ml-a"', 'export = "ml-c"'))
@@ -146,7 +150,7 @@ def test_two_payers_in_one_export_are_kept_apart(tmp_path: Path) -> None:
     lines = [
         hour(14, 10, f"i-{n}", bill_payer_account_id=f"00000000000{n}", bill_invoice_id=f"INV-{n}") for n in (1, 2)
     ]
-    builder = deliver(tmp_path, lines, 1)
+    builder = deliver(tmp_path, lines, 1, INVOICES)
     rows = ask(builder, "select payer_account_id, invoice_id, billed_cost_usd from mart_invoice_reconciliation_monthly")
     assert sorted(rows.rows()) == [
         ("000000000001", "INV-1", Decimal("1.006")),
@@ -172,7 +176,7 @@ def test_each_delivery_shows_what_it_changed_and_which_figures_it_moved(tmp_path
     second = [*first, refund]
     third = [*second[:2], hour(14, 10, "i-0tag", resource_tags='{"user_run_id": "r-2"}'), refund]
     for number, lines in ((1, first), (2, second), (3, third), (3, third)):
-        builder = deliver(tmp_path, lines, number)
+        builder = deliver(tmp_path, lines, number, HISTORY)
     rows = ask(
         builder,
         "select delivery_no, delivery_id, line_count, billed_cost_usd, refund_billed_cost_usd, line_count_change, "
@@ -206,7 +210,8 @@ def test_figures_that_moved_sum_to_what_the_delivery_changed(tmp_path: Path) -> 
     raised = {"line_item_unblended_cost": "1.5"}
     listed = {"pricing_public_on_demand_cost": "2"}
     for number, more in ((1, {}), (2, raised), (3, raised | listed)):
-        builder = deliver(tmp_path, [hour(14, 10, **more), hour(14, 11), hour(15, 10, "i-0tag", **more)], number)
+        lines = [hour(14, 10, **more), hour(14, 11), hour(15, 10, "i-0tag", **more)]
+        builder = deliver(tmp_path, lines, number, HISTORY)
     restated = "select delivery_no, list_change_usd, effective_change_usd, billed_change_usd from mart_restatement"
     of = "coalesce(sum(cost_change_usd) filter (where cost_basis = '{}'), 0)"
     days = "from detail_restated_figure where figure_table = 'mart_cost_ledger_daily' group by delivery_no"
@@ -252,7 +257,8 @@ def test_an_export_moved_to_another_kind_counts_its_month_of_change_twice(tmp_pa
     with pytest.raises(SourceError, match=r"new and old both deliver 2026-07 .* last_month = \"2026-06\" for old and"):
         build_warehouse(two_sources(tmp_path, old, new))
     config = two_sources(tmp_path, old, new, 'last_month = "2026-06"', 'first_month = "2026-07"')
-    rows = ask(build_warehouse(config), "select billing_month, source_name, line_count from fct_restatement order by 1")
+    restated = "select billing_month, source_name, line_count from fct_restatement order by 1"
+    rows = ask(publish_tables(config, HISTORY), restated)
     assert rows.rows() == [(date(2026, 6, 1), "old", 1), (date(2026, 7, 1), "new", 1)]
 
 
@@ -261,7 +267,7 @@ def test_a_month_left_out_between_two_exports_is_reported(tmp_path: Path) -> Non
     august = {"2026-08": [instance_hour("2026-08-01T10", "i-0node", "g5.xlarge", "1")]}
     june = {"2026-06": [instance_hour("2026-06-01T10", "i-0node", "g5.xlarge", "1")]}
     config = two_sources(tmp_path, write_export(tmp_path, june, name="old"), write_export(tmp_path, august, name="new"))
-    builder = build_warehouse(config)
+    builder = publish_tables(config, HISTORY)
     published = builder.lake.current()
     assert published is not None
     (gap,) = [check for check in published.checks if check["check"] == "a_month_between_delivered_ones_is_missing"]

@@ -164,7 +164,6 @@ def test_a_node_that_another_run_takes_over_changes_hands_with_its_tag(tmp_path:
     assert ask(builder, sums).rows() == [("a", "tag", "run", Decimal("90")), ("b", other, "run", Decimal("60"))]
 
 
-@pytest.mark.slow
 def test_a_tag_activated_late_and_backfilled_moves_dollars_to_its_run(tmp_path: Path) -> None:
     """T24. Facts 4.5: activation is not retroactive, a backfill restates a closed month.
 
