@@ -27,7 +27,7 @@ _LEFT_OUT = ("run_id", "workload_id", "purpose", "status", "started_at", "ended_
 # How often a two-sided 95 % interval leads to a false verdict.
 FALSE_RATIO = 0.05
 # Accelerator spend of a month that no recorded run explains, the worst case of a comparison; without a month, all of
-# it.
+# it, with the storage and network of runs.
 QUERIES = run_pair.QUERIES | {
     "fct_ledger": """
         select billing_month, billing_currency, instance_type,
@@ -37,9 +37,10 @@ QUERIES = run_pair.QUERIES | {
         where (bucket = 'unattributed' or evidence = 'tag_only') and instance_type is not null
         group by billing_month, billing_currency, instance_type
         union all
-        select null, billing_currency, null, null, sum(effective_cost_usd), null
+        select null, billing_currency, null, null,
+            case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end, null
         from fct_ledger
-        where accelerator_family <> 'none'
+        where accelerator_family <> 'none' or bucket = 'run'
         group by billing_currency
     """
 }

@@ -4,7 +4,6 @@
 case
     -- A dedicated host is billed by machine family.
     when kind_class = 'host' then regexp_extract(usage_type, ':([a-z][a-z0-9-]*)', 1)
-    -- Some product attributes add what the instance is for: ml.p4d.24xlarge-Training.
     when kind_class is not null then regexp_extract(instance_type,
         '^(?:ml\.)?(u-[a-z0-9-]+|[a-z][a-z0-9-]*\.[a-z0-9]+(?:-[a-z0-9]+)*)', 1)
 end

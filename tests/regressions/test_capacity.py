@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
 import pytest
-from support.bills import instance_hour, write_config, write_export
+from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.lab import Lab
 from support.ledger_law import BASES, LINES_THAT_DO_NOT_SUM
+from support.ledgers import ask as ask_published
 from support.ledgers import build_warehouse, publish_tables
 from support.odd_lines import JOB, ask, line
 from support.random_ledgers import BLOCK, MONTH, Stay, at, machine_line, tracker
@@ -45,6 +46,34 @@ def test_a_job_of_many_instances_charged_to_its_run_in_part() -> None:
     assert ask(cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 100)]
     stays += [Stay(1, JOB, None, 600_000, HOUR_MS)]
     assert ask(cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 50), ("run-1", 50)]
+
+
+def test_a_machine_without_a_type_that_is_not_on_the_bill_keeps_its_run_unknown_and_no_other(tmp_path: Path) -> None:
+    """r-2 records a machine without its type, and AWS bills no such machine: its cost is unknown, r-1 costs 110.08."""
+    lines = [instance_hour(f"2026-07-14T{clock}", "i-0a", "p5.48xlarge", "55.04") for clock in (10, 11)]
+    began, lasts = datetime(2026, 7, 14, 10), timedelta(hours=2)
+    untyped = one_attempt("r-2", ["i-0b"], "", began, lasts)
+    for event in untyped:
+        event.pop("instance_type", None)
+    runs = write_events(tmp_path / "runs", [*one_attempt("r-1", ["i-0a"], "p5.48xlarge", began, lasts), *untyped])
+    config = write_config(tmp_path, billing=write_export(tmp_path, {"2026-07": lines}), runs=runs)
+    figures = "select run_id, is_billed, instance_type, accelerator_family, effective_cost_usd from mart_run_cost"
+    assert ask_published(publish_tables(config, ("mart_run_cost",)), f"{figures} order by 1").rows() == [
+        ("r-1", True, "p5.48xlarge", "gpu", Decimal("110.08")),
+        ("r-2", False, "unknown", "unknown", None),
+    ]
+
+
+def test_an_instance_type_that_names_its_purpose_is_that_type() -> None:
+    """AWS writes ml.p4d.24xlarge-Training as the type of a job: its run is of ml.p4d.24xlarge, on GPUs."""
+    job = machine_line(JOB, 0, "1", "39", product_instance_type="ml.p4d.24xlarge-Training")
+    found = ask(
+        "select instance_type, accelerator_family, accelerator_count from fct_run_machine",
+        "fct_run_machine",
+        bill=[job],
+        stays=[Stay(0, JOB, None, 0, HOUR_MS)],
+    )
+    assert found == [("ml.p4d.24xlarge", "gpu", 8)]
 
 
 def test_a_cluster_billed_as_one_resource() -> None:

@@ -42,6 +42,16 @@ def served(*servers: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     return {name: frame.to_dicts() for name, frame in found.tables.items()}
 
 
+def test_a_server_that_records_no_accelerators_has_all_of_its_endpoint() -> None:
+    """Two instances of one endpoint at 40.00 an hour each: all 80.00 are the server's, though its type has half."""
+    endpoint = f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:endpoint/chat"
+    bill = line(0, endpoint, "USW2-Host:ml.p5.48xlarge", "80", line_item_product_code="AmazonSageMaker")
+    server = {"server_id": "a", "model": "small", "resource_id": endpoint, "instance_type": "ml.p5.48xlarge"}
+    with Lab({MONTH: [{**bill, "line_item_usage_amount": "2"}]}, {}, serving=served(server)) as made:
+        figures = "select effective_cost_usd, idle_cost_usd from mart_inference_cost_daily"
+        assert made.ask(figures, "mart_inference_cost_daily") == [(Decimal(80), Decimal(0))]
+
+
 def test_inference_components_share_their_endpoint_by_accelerators() -> None:
     """An endpoint of 8 GPUs at 80.00: 2 are a's (20), 4 are b's (40), and the idle 20 is theirs by 1 to 2: 6.67 and
     13.33. The bill has the endpoint's ARN alone."""

@@ -8,7 +8,7 @@ with billed as (
 
 machine as (
     select stay.run_id, stay.resource_id, stay.is_any_machine,
-        coalesce(stay.instance_type, billed.instance_type) as instance_type, true as is_recorded
+        coalesce(stay.instance_type, billed.instance_type, 'unknown') as instance_type, true as is_recorded
     from stg_tracker__resource as stay
     left join billed
         on billed.run_id = stay.run_id and stay.resource_id in (billed.resource_id, job_name(billed.resource_id))
@@ -23,7 +23,8 @@ machine as (
 
 typed as (
     select machine.*, listed.accelerator_count,
-        family_of(listed.accelerator_family, replace(machine.instance_type, 'ml.', '')) as accelerator_family
+        case when machine.instance_type = 'unknown' then 'unknown'
+            else family_of(listed.accelerator_family, replace(machine.instance_type, 'ml.', '')) end as accelerator_family
     from machine
     left join ref_instance_type as listed on listed.instance_type = replace(machine.instance_type, 'ml.', '')
 ),

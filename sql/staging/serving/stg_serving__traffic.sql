@@ -7,7 +7,7 @@ select
     server.instance_type, coalesce(server.account_id, traffic.account_id) as account_id,
     coalesce(server.region_id, traffic.region_id) as region_id,
     family_of(accelerator.accelerator_family, replace(server.instance_type, 'ml.', '')) as accelerator_family,
-    coalesce(server.accelerators_used, accelerator.accelerator_count) as accelerators_used, server.team, traffic.caller,
+    server.accelerators_used, server.team, traffic.caller,
     server.max_tokens_per_second, server.ttft_target_seconds, server.itl_target_seconds, server.evidence,
     traffic.started_at, least(traffic.ended_at, coalesce(server.ended_at, traffic.ended_at)) as ended_at,
     case when traffic.is_quiet then 'idle' else 'serving' end as bucket,
