@@ -152,11 +152,11 @@ def test_serving_is_decided_by_what_it_costs(marts: Engine, proof: str) -> None:
     """
     ways = marts.query("select * from mart_serving_comparison").rows_by_key("model", named=True, unique=True)
     embed, assistant = ways["e5-embed"], ways["qwen3-32b"]
-    costs = [embed[f"{side}_cost_per_month_usd"] for side in ("baseline", "candidate")]
+    costs = [float(embed[f"{side}_cost_per_month_usd"]) for side in ("baseline", "candidate")]
     assert costs == [pytest.approx(553.486), pytest.approx(587.504)]
     assert embed["saving_ratio"] == pytest.approx(1 - 0.8048 / 0.7582)
     assert (embed["verdict"], assistant["verdict"]) == ("stay", "managed")
-    assert assistant["blended_price_usd"] == pytest.approx(0.2614, abs=0.0001)
+    assert float(assistant["blended_price_usd"]) == pytest.approx(0.2614, abs=0.0001)
     chosen = marts.query("select workload_id, recommendation from mart_portfolio where activity = 'serving'")
     assert dict(chosen.iter_rows()) == {
         "Claude Haiku 4.5": "bedrock", "Llama2-70B": "run a pilot", "e5-embed": "inferentia", "qwen3-32b": "bedrock",
