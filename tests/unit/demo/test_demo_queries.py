@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.cli import app
+from pipelines.dashboard.pages import render
+from pipelines.dashboard.reader import Reader
 from pipelines.engine import Engine
 from pipelines.models.marts import open_marts, readable
 from pipelines.models.warehouse import Warehouse, published_of
@@ -88,6 +90,15 @@ def test_the_ledger_answers_with_the_whole_bill(marts: Engine) -> None:
     both = ledger.join(invoices, on="billing_month", suffix="_invoiced")
     assert both.height == ledger.height > 1
     assert both["billed_cost_usd"].to_list() == both["billed_cost_usd_invoiced"].to_list()
+
+
+def test_the_chart_of_days_has_no_fee_of_a_whole_month(warehouse: Warehouse) -> None:
+    """A third of a reservation is unused, and stands on the day of its fee: the table has it, the chart does not."""
+    page = render(Reader(warehouse), "ledger", {"month": "2026-07"})
+    (drawn,) = (part for part in re.findall(r"<figure>.*?</figure>", page, re.DOTALL) if " a day of July 2026" in part)
+    assert "Not drawn: unused commitments, whose fees may be of the whole month" in drawn
+    assert "Capacity unused" in drawn and "Commitment unused" not in drawn
+    assert "Commitment unused" in page.partition('id="ledger-days"')[2]
 
 
 @pytest.mark.parametrize(("team", "other", "least"), [("nlp", "vision", 14), ("vision", "nlp", 10)])
