@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _PAGER_WIDTH = 120
 # More rows than this are not printed as blocks where a narrower table is possible.
 _MOST_BLOCKS = 10
+# Columns of amounts, also one that is selected twice.
+_AMOUNT = re.compile(r"_usd(_\d+)?$")
 # Longer messages, and names longer than most paths, are cut.
 _MOST_LETTERS, _LONG_WORD = 2_000, re.compile(r"(\S{150})\S{150,}(\S{40})")
 # Lines of progress where no terminal can show a bar.
@@ -104,7 +106,8 @@ class Console:
         With `keep`, many rows stay a table: of these columns and of the others that fit, and a note states that.
         With `figures`, those columns are flush right and the texts of the others take as many lines as they need.
         """
-        cells = [[cell_text(value) for value in row] for row in frame.rows()]
+        places = [2 if _AMOUNT.search(name) else 0 for name in frame.columns]
+        cells = [[cell_text(*cell) for cell in zip(row, places, strict=True)] for row in frame.rows()]
         widths = [max(map(len, column)) + 3 for column in zip(frame.columns, *cells, strict=True)]
         # Piped rows are read by programs, piped reports in pagers.
         room = self._out.width if self._out.is_terminal or figures is None else _PAGER_WIDTH
@@ -186,15 +189,20 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def cell_text(value: object) -> str:
-    """A value as people read it: nothing for null, no trailing zeros but of cents, control characters escaped."""
+def cell_text(value: object, places: int = 0) -> str:
+    """A value as people read it: nothing for null, no trailing zeros but of cents, control characters escaped.
+
+    A decimal keeps as many `places` at least: those of an amount that shares its column with parts of a cent.
+    """
     if value is None:
         return ""
     if isinstance(value, Decimal):
         whole = format(value, "f")
         if value.as_tuple().exponent == -2:
             return whole
-        return whole.rstrip("0").rstrip(".") if "." in whole else whole
+        number, _, decimals = whole.partition(".")
+        decimals = decimals.rstrip("0").ljust(places, "0")
+        return f"{number}.{decimals}" if decimals else number
     return printable(str(value))
 
 

@@ -151,7 +151,7 @@ def _ledger_question(
         raise unknown(f"{kind} in the ledger", when, known, f"the {kind}s")
     refuse_to_add(rows["billing_currency"])
     return Question(
-        note=_missing_fees(engine, holds, filters, rows),
+        note=" ".join(filter(None, (_missing_fees(engine, holds, filters, rows), _hours_to_come(engine, rows)))),
         title=" ".join([kind.capitalize(), when, *(f"{name} {value}" for name, value in filters.items())]),
         mart=LEDGER_DAY,
         rows=rows,
@@ -205,6 +205,15 @@ def _missing_fees(engine: Engine, holds: str, filters: Mapping[str, str], rows: 
         f"Effective cost is partial: the bill does not show what used {amount:,.2f} {currency} of commitment fees, so "
         "their unused part is unknown, not zero."
     )
+
+
+def _hours_to_come(engine: Engine, rows: pl.DataFrame) -> str:
+    """A sentence on commitments of an open month, whose fees are of the whole month; empty where there are none."""
+    unused = rows.filter(pl.col("effective_cost_usd") != 0, bucket="commitment_unused")
+    months = engine.query(f"select distinct billing_month from {BILLING_MONTH} where status = 'open'")
+    if unused.join(months, "billing_month", "semi").is_empty():
+        return ""
+    return "The month is open: what its commitments left unused may include hours to come."
 
 
 def chosen(**options: str | None) -> dict[str, str | None]:

@@ -14,3 +14,5 @@ LABELS = {row["bucket"]: row["label"] for row in _ROWS}
 UNUSED = tuple(row["bucket"] for row in _ROWS if row["bucket_group"] == "unused")
 # What charts draw: runs, serving, and what was paid for and not used.
 DRAWN = tuple(row["bucket"] for row in _ROWS if row["bucket_group"] != "other")
+# What charts draw by the day: what a reservation left unused of its whole month stands on the day of its fee.
+DRAWN_BY_DAY = tuple(bucket for bucket in DRAWN if bucket != "commitment_unused")

@@ -25,7 +25,7 @@ from pipelines.engine import Engine
 from pipelines.models.expressions import expand_calls
 from pipelines.models.revision import code_revision
 from pipelines.models.warnings import check_counts, failed_checks
-from pipelines.present.buckets import BUCKETS, DRAWN, LABELS, UNUSED
+from pipelines.present.buckets import BUCKETS, DRAWN, DRAWN_BY_DAY, LABELS, UNUSED
 from pipelines.present.charts import CHARTS
 from pipelines.present.expectations import validated
 from pipelines.present.formats import formats
@@ -40,7 +40,7 @@ TEMPLATE = "report.html.j2"
 _DRAWN_DAYS = 92
 SUMS: dict[str, str] = yaml.safe_load((resources.DASHBOARDS / "sums.yml").read_text(encoding="utf-8"))
 _PARTS = {
-    "{is_drawn_bucket}": f"bucket in ({', '.join(repr(bucket) for bucket in DRAWN)})",
+    "{is_drawn_bucket}": f"bucket in ({', '.join(repr(bucket) for bucket in DRAWN_BY_DAY)})",
     "{is_drawn}": f"usage_date > (select max(usage_date) from mart_cost_ledger_daily) - interval {_DRAWN_DAYS} day",
 }
 # In place of charts, where there are none.

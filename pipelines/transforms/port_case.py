@@ -171,7 +171,7 @@ def _add_saving(found: PortCase, comparison: pl.DataFrame, done: pl.DataFrame) -
         found.pair = pair
         found.baseline = float(pair["baseline_unit_cost_usd"]) * units
         found.candidate = found.baseline * (1 - float(pair["saving_ratio"]))
-        found.saving_evidence = "measured"
+        found.saving_evidence = "indicative" if pair["verdict"] == "indicative" else "measured"
         if pair["saving_low_ratio"] is not None and pair["saving_high_ratio"] is not None:
             found.low, found.high = (found.baseline * float(pair[f"saving_{end}_ratio"]) for end in ("low", "high"))
     elif port["planned_baseline_cost_per_run_usd"] is not None and port["planned_saving_ratio"] is not None:

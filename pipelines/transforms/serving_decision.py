@@ -4,6 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+import polars as pl
+from polars import selectors
+
 from pipelines.analysis.crossover import UNDECIDED
 from pipelines.analysis.recommendation import ARITHMETIC, PILOT, Finding, rules_of, weigh
 from pipelines.transforms import Frames, Row
@@ -20,7 +23,8 @@ def serving_rows(table: Frames) -> Iterator[Row]:
     weights = dict(table["ref_bedrock_model"].select("model", "weights").iter_rows())
     rules = [rule for rule in rules_of(table["ref_recommendation_rule"].to_dicts()) if rule.kind == "serving_stop"]
     situations = {rule.name: rule.situation for rule in rules}
-    compared = table["mart_serving_comparison"].sort("model", "billing_currency").to_dicts()
+    sums = table["mart_serving_comparison"].with_columns(selectors.decimal().cast(pl.Float64))
+    compared = sums.sort("model", "billing_currency").to_dicts()
     for (model, currency), group in groupby(compared, key=lambda row: (row["model"], row["billing_currency"])):
         ways: dict[tuple[Any, ...], list[Row]] = {}
         for row in group:

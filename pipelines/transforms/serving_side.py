@@ -1,6 +1,6 @@
 """The ways in which each model is served, as the bill and the metrics of its servers show them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -143,11 +143,11 @@ class Side:
 def sides_of(table: Frames) -> list[Side]:
     """Every way in which a model was served in the newest WINDOW_DAYS; `table` has the frames of INPUTS."""
     bill = table["fct_invoice_monthly"]
-    busiest = dict(table["stg_serving__traffic"].group_by("model").agg(pl.col("tokens").max()).iter_rows())
+    calls = table["stg_serving__traffic"]
     sides = [
         *_servers(table["detail_serving_capacity_hourly"], bill),
-        *_managed(table["detail_bedrock_usage_daily"], bill, busiest),
-        *_reserved(table["mart_inference_cost_daily"], bill, busiest),
+        *_managed(table["detail_bedrock_usage_daily"], bill, calls),
+        *_reserved(table["mart_inference_cost_daily"], bill, calls),
     ]
     return sorted(
         sides, key=lambda one: (one.model, one.currency, one.platform, one.instance_type or "", one.tier or "")
@@ -215,8 +215,8 @@ def _servers(hours: pl.DataFrame, bill: pl.DataFrame) -> Iterator[Side]:
         )
 
 
-def _managed(usage: pl.DataFrame, bill: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]:
-    """Tokens of Bedrock; `busiest` has the tokens of each model's busiest hour, where a log shows them."""
+def _managed(usage: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Side]:
+    """Tokens of Bedrock; `calls` has the tokens of each model and hour that a log shows."""
     known = usage.filter(pl.col("token_kind").is_in(KINDS))
     for (model, currency), recent, billed in _used(known, bill, "model", "billing_currency"):
         own = recent.with_columns(tokens=pl.col("million_tokens").cast(pl.Float64) * 1e6)
@@ -228,21 +228,23 @@ def _managed(usage: pl.DataFrame, bill: pl.DataFrame, busiest: Mapping[str, Any]
                 cost = pl.col(f"{basis}_cost_usd").filter(is_kind)
                 spent = pl.when(cost.null_count() == 0).then(cost.cast(pl.Float64).sum())
                 sums.append(spent.alias(f"{kind}_{basis}_usd"))
-        yield _of_bedrock(model, currency, _days(own, billed, *sums), busiest)
+        yield _of_bedrock(model, currency, _days(own, billed, *sums), _busiest(calls, model, billed))
 
 
-def _reserved(paid: pl.DataFrame, bill: pl.DataFrame, busiest: Mapping[str, Any]) -> Iterator[Side]:
+def _reserved(paid: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Side]:
     """Capacity of Bedrock, with the tokens of its calls where they are known."""
     for (model, currency, tier), recent, billed in _used(paid, bill, "model", "billing_currency", "tier"):
         found = _days(recent.with_columns(_COUNTS), billed, pl.col(*_COUNTED).sum(), pl.col("is_measured").all())
-        yield _of_bedrock(model, currency, found, busiest, is_capacity=True, tier=str(tier))
+        yield _of_bedrock(model, currency, found, _busiest(calls, model, billed), is_capacity=True, tier=str(tier))
 
 
-def _of_bedrock(
-    model: Any, currency: Any, found: Row, busiest: Mapping[str, Any], is_capacity: bool = False, **more: Any
-) -> Side:
+def _busiest(calls: pl.DataFrame, model: Any, billed: Sequence[date]) -> Any:
+    """Tokens of the model's busiest hour on these days; None where no log shows one."""
+    return calls.filter(pl.col("hour_started_at").dt.date().is_in(billed), model=model)["tokens"].max()
+
+
+def _of_bedrock(model: Any, currency: Any, found: Row, hourly: Any, is_capacity: bool = False, **more: Any) -> Side:
     most: Any = found["days"].select(pl.sum_horizontal(_COUNTED).max()).item()
-    hourly = busiest.get(model)
     peak = float(most) / 86400 if hourly is None else float(hourly) / 3600
     about = {"peak": peak, "is_peak_measured": hourly is not None, "is_capacity": is_capacity}
     return Side(str(model), str(currency), BEDROCK, BEDROCK, **found, **about, **more)

@@ -24,8 +24,8 @@ select
     sum(charge.metered_quantity) as billed_quantity,
     known_sum(charge.metered_quantity * meter.million_tokens_per_unit) as million_tokens,
     nullif(case when meter.billed_by in ('tokens', 'images')
-        then ratio(sum(charge.effective_cost_usd), known_sum(charge.metered_quantity * meter.million_tokens_per_unit))
-        else ratio(sum(charge.effective_cost_usd), sum(charge.metered_quantity)) end, 0) as unit_price_usd,
+        then usd_per(sum(charge.effective_cost_usd), known_sum(charge.metered_quantity * meter.million_tokens_per_unit))
+        else usd_per(sum(charge.effective_cost_usd), sum(charge.metered_quantity)) end, 0) as unit_price_usd,
     known_sum(case when meter.billed_by in ('tokens', 'images', 'active_capacity') then 0
         when meter.billed_by = 'storage' then charge.effective_cost_usd
         when meter.token_kind = 'model_unit' and observed.account_id is not null and charge.resource_id is not null

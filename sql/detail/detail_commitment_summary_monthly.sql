@@ -62,6 +62,8 @@ part as (
         billing_month, billing_currency, 'all', 'all', 'all', 'all', 'all', 'all', null, null, null, null, null, null,
         count(*), known_sum(commitment_cost_usd), known_sum(used_cost_usd), known_sum(unused_cost_usd), known_sum(net_savings_usd)
     from mart_commitment_utilization_monthly
+    -- The bill never shows what used capacity of Bedrock: it would make the use of all others unknown.
+    where commitment_kind not like 'bedrock_%'
     group by billing_month, billing_currency
 
     union all

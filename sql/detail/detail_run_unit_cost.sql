@@ -62,9 +62,9 @@ select
     -- A million tokens may take seconds of an instance, so this is not rounded to six places.
     cast(instance_hours as double) / nullif(cast(unit_count as double), 0) as unit_instance_hours,
     list_cost_usd, effective_cost_usd, billed_cost_usd,
-    ratio(list_cost_usd, unit_count) as list_unit_cost_usd,
-    ratio(effective_cost_usd, unit_count) as effective_unit_cost_usd,
-    ratio(billed_cost_usd, unit_count) as billed_unit_cost_usd,
+    usd_per(list_cost_usd, unit_count) as list_unit_cost_usd,
+    usd_per(effective_cost_usd, unit_count) as effective_unit_cost_usd,
+    usd_per(billed_cost_usd, unit_count) as billed_unit_cost_usd,
     productive_node_ms, billed_node_ms,
     goodput_ratio(productive_node_ms, billed_node_ms) as goodput_ratio
 from measured

@@ -13,7 +13,7 @@ part as (
         case
             when commitment_kind = 'reserved_instance'
                 then case when is_for_gpus is null or unused_cost_usd is not null then 0 end
-            when commitment_kind = 'database_savings_plan' or unused_cost_usd <= 0 then 0
+            when commitment_kind = 'database_savings_plan' or commitment_kind like 'bedrock_%' or unused_cost_usd <= 0 then 0
             else stranded_cost_usd
         end as still_committed_cost_usd
     from mart_commitment_utilization_monthly

@@ -9,9 +9,9 @@ select
     cast(cost.duration_ms as double) / 1000 as duration_seconds,
     cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd,
     -- The stall at the average rate of its interval.
-    ratio(cast(cost.effective_cost_usd as double) * checkpoint.stall_seconds * 1000, cost.duration_ms) as stall_cost_usd,
+    usd_per(cast(cost.effective_cost_usd as double) * checkpoint.stall_seconds * 1000, cost.duration_ms) as stall_cost_usd,
     retention.retention_cost_usd,
-    ratio(cast(cost.effective_cost_usd as double) * checkpoint.stall_seconds * 1000, cost.duration_ms)
+    usd_per(cast(cost.effective_cost_usd as double) * checkpoint.stall_seconds * 1000, cost.duration_ms)
         + retention.retention_cost_usd as marginal_cost_usd
 from fct_interval_cost as cost
 join stg_tracker__checkpoint as checkpoint

@@ -2,6 +2,7 @@
 -- it saved nothing.
 -- A Savings Plan names no chip. Of its unused cost as much is stranded as GPUs used in their busiest earlier month and
 -- use no longer; detail_commitment_stranding has the cost still to come.
+-- Capacity of Bedrock bought for a term is a commitment too. The bill shows neither what used it nor when it ends.
 with gpu as (
     select
         cast(date_trunc('month', usage_date) as date) as billing_month, payer_account_id, billing_currency,
@@ -35,6 +36,23 @@ used as (
     left join gpu using (billing_month, payer_account_id, billing_currency, commitment_id)
 ),
 
+bedrock as (
+    select
+        charge.billing_month, charge.payer_account_id, charge.billing_currency,
+        coalesce(charge.resource_id, '') as commitment_id, 'bedrock_' || meter.tier as commitment_kind,
+        case when min(charge.account_id) = max(charge.account_id) then max(charge.account_id) end as account_id,
+        case when min(charge.region_id) = max(charge.region_id) then max(charge.region_id) end as region_id,
+        case when min(meter.purchase_term) = max(meter.purchase_term) then max(meter.purchase_term) end as purchase_term,
+        known_sum(charge.amortized_cost_usd) as commitment_cost_usd
+    from fct_charge as charge
+    join stg_aws__bedrock_meter as meter using (billing_period, bedrock_meter_id)
+    -- What names a commitment has a fee of its own above.
+    where meter.purchase_term is not null and charge.charge_category in ('Usage', 'Purchase')
+        and charge.commitment_discount_id is null
+    group by charge.billing_month, charge.payer_account_id, charge.billing_currency, coalesce(charge.resource_id, ''),
+        meter.tier
+),
+
 -- Unknown in the first month of a plan, where the bill does not show what used it, and where it has no cost of GPU use.
 stranding as (
     select *,
@@ -61,3 +79,11 @@ select
     days_left(newest_day_ended_at, ended_at) as days_to_expiry,
     coalesce(ended_at <= newest_day_ended_at, false) as is_expired
 from stranding
+
+union all
+
+select
+    billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, account_id, region_id,
+    null, null, purchase_term, null, null, commitment_cost_usd, null, null, null, null, null, null, null, null,
+    lost_savings_reason(commitment_cost_usd, null, null, null, true), 0, null, null, false
+from bedrock

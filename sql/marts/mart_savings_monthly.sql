@@ -98,8 +98,8 @@ select
     frozen.baseline_sha256, shared.baseline_evidence,
     coalesce(is_proven and shared.baseline_evidence = 'measured' and baseline_cost_usd is not null, false)
         as is_headline,
-    shared.run_count, unit_count, adjustment_count, ratio(baseline_cost_usd, unit_count) as baseline_unit_cost_usd,
-    ratio(actual_cost_usd, unit_count) as actual_unit_cost_usd, baseline_cost_usd, actual_cost_usd, adjustment_usd,
+    shared.run_count, unit_count, adjustment_count, usd_per(baseline_cost_usd, unit_count) as baseline_unit_cost_usd,
+    usd_per(actual_cost_usd, unit_count) as actual_unit_cost_usd, baseline_cost_usd, actual_cost_usd, adjustment_usd,
     difference_usd + adjustment_usd as avoided_cost_usd,
     baseline_low_cost_usd - actual_cost_usd + adjustment_usd as avoided_low_cost_usd,
     baseline_high_cost_usd - actual_cost_usd + adjustment_usd as avoided_high_cost_usd,

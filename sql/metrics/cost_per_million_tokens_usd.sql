@@ -1,4 +1,4 @@
 -- Cost of the chosen runs per million tokens seen once; null when no tokens were counted.
 -- unit: usd/million tokens   over: core.fct_run
 -- args: cost
-ratio(known_sum(cost) * 1000000, sum(tokens_seen_count))
+usd_per(known_sum(cost) * 1000000, sum(tokens_seen_count))

@@ -236,6 +236,17 @@ def test_money_is_decimal_and_numbers_end_in_their_unit() -> None:
             assert column.type == "TIMESTAMP", name
 
 
+@pytest.mark.parametrize("model", [model for model in MODELS if model.layer in SCHEMAS], ids=lambda model: model.key)
+def test_money_that_is_public_has_ten_places(model) -> None:
+    """Only a report rounds. An estimate may be exact to fewer digits, but its column is a decimal of ten places too."""
+    places = {
+        column.name: re.fullmatch(r"DECIMAL\(\d+,(\d+)\)", column.type)
+        for column in load_contract(model.key).columns
+        if column.name.endswith("_usd")
+    }
+    assert [name for name, found in places.items() if not found or int(found[1]) < 10] == []
+
+
 def test_every_metric_and_function_states_what_it_is_and_is_used() -> None:
     text = "\n".join(path.read_text(encoding="utf-8").lower() for path in resources.SQL.rglob("*.sql"))
     for name, expression in load_expressions().items():

@@ -88,8 +88,8 @@ def test_v4_an_hour_with_cache_reads_costs_what_all_its_kinds_cost(built: LazyBu
     """V4: Claude Haiku 4.5 regional 1.10/5.50, read 0.11: 1,000 calls of 12,400 in, 850 out, 40,000 cache read.
 
     12.4 M x 1.10 = 13.64; 0.85 M x 5.50 = 4.675; 40 M x 0.11 = 4.40; together 22.715. 10 M cache writes: for 5 minutes
-    13.75 (1.375 a million), for an hour 22.00 (2.20). A call's cost per million output: 22.715 / 0.85 = 26.723529;
-    per million of all 53.25 M tokens: 0.426573.
+    13.75 (1.375 a million), for an hour 22.00 (2.20). A call's cost per million output: 22.715 / 0.85 = 26.7235294118;
+    per million of all 53.25 M tokens: 0.42657277.
     """
     read = (
         "select effective_cost_usd, output_tokens, cache_read_tokens, cache_write_tokens, cost_per_million_output_usd, "
@@ -97,7 +97,7 @@ def test_v4_an_hour_with_cache_reads_costs_what_all_its_kinds_cost(built: LazyBu
         "where model = 'Claude Haiku 4.5' and usage_date = '2026-07-10'"
     )
     assert ask(built, read).rows() == [
-        (Decimal("22.715"), 850_000, 40_000_000, 0, Decimal("26.723529"), Decimal("0.426573"), "Claude Haiku 4.5")
+        (Decimal("22.715"), 850_000, 40_000_000, 0, Decimal("26.7235294118"), Decimal("0.42657277"), "Claude Haiku 4.5")
     ]
     kinds = ask(
         built,

@@ -65,7 +65,7 @@ def test_v2_the_same_traffic_on_bedrock(tmp_path: Path) -> None:
         "select blended_price_usd, crossover_utilization_ratio, crossover_tokens_per_month, verdict, "
         "recommended_family from mart_serving_comparison",
     ).rows()
-    assert price == pytest.approx(0.1636, abs=0.0001)
+    assert float(price) == pytest.approx(0.1636, abs=0.0001)
     assert share == pytest.approx(1.57, abs=0.005)
     assert (volume, verdict, family) == (None, "never", "bedrock")
     # The blend at exactly 8192:256.

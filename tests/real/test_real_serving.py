@@ -49,7 +49,7 @@ def rows_of(source: ServingSource) -> dict[str, list[dict[str, Any]]]:
 
 def test_azure_requests_on_bedrock_cost_what_their_tokens_do(shared_data: Path, tmp_path: Path) -> None:
     """Claude Haiku 4.5 at 1.10 and 5.50 a million (facts serving V4): 1.1156079 + 1.3599410 = 2.4755489, by 1.261451
-    million tokens 1.962461. The log has the same tokens, in files that overlap by half."""
+    million tokens 1.9624614036. The log has the same tokens, in files that overlap by half."""
     calls = [
         {
             "schemaType": "ModelInvocationLog",
@@ -83,7 +83,7 @@ def test_azure_requests_on_bedrock_cost_what_their_tokens_do(shared_data: Path, 
     serving = {name: frame.to_dicts() for name, frame in found.tables.items()}
     with Lab({"2023-11": bill}, {}, serving=serving) as made:
         read = f"select model, effective_cost_usd, idle_cost_usd, cost_per_million_total_usd from {MART}"
-        assert made.ask(read, MART) == [("Claude Haiku 4.5", Decimal("2.4755489"), 0, Decimal("1.962461"))]
+        assert made.ask(read, MART) == [("Claude Haiku 4.5", Decimal("2.4755489"), 0, Decimal("1.9624614036"))]
         name = "detail_bedrock_reconciliation_monthly"
         kinds = made.ask(f"select token_kind, log_tokens, difference_tokens, reason from {name} order by 1", name)
     assert kinds == [("input", 1_014_189, 0, "agrees"), ("output", 247_262, 0, "agrees")]
@@ -91,7 +91,7 @@ def test_azure_requests_on_bedrock_cost_what_their_tokens_do(shared_data: Path, 
 
 def test_azure_requests_on_a_machine_cost_its_hour(shared_data: Path, tmp_path: Path) -> None:
     """A p5.48xlarge at 55.04 serves them between 18:15 and 18:20 and waits for the rest of the hour: 5 of 60 minutes
-    are 4.5866666667. Loaded 55.04 / 0.247262 = 222.597892 per million output tokens."""
+    are 4.5866666667. Loaded 55.04 / 0.247262 = 222.5978921144 per million output tokens."""
     begin = datetime(2023, 11, 16, 18)
     counts = {begin + number * MINUTE: Counter() for number in range(60)}
     for at, given, written in azure(shared_data):
@@ -106,12 +106,12 @@ def test_azure_requests_on_a_machine_cost_its_hour(shared_data: Path, tmp_path: 
     serving = rows_of(ServingSource(name="s", location=str(tmp_path)))
     read = f"select effective_cost_usd, busy_cost_usd, request_count, cost_per_million_output_usd from {MART}"
     with Lab({"2023-11": [machine(begin)]}, {}, serving=serving) as made:
-        assert made.ask(read, MART) == [(Decimal("55.04"), Decimal("4.5866666667"), 1000, Decimal("222.597892"))]
+        assert made.ask(read, MART) == [(Decimal("55.04"), Decimal("4.5866666667"), 1000, Decimal("222.5978921144"))]
 
 
 def test_mooncake_requests_through_counters_that_restart(shared_data: Path, tmp_path: Path) -> None:
     """Scraped each minute from 10:00 to 10:06; the process restarts at 10:03, after the scrape, so nothing is lost.
-    55.04 by 10,770,168 uncached, 2,962,776 cached and 349,357 output tokens is 3.908452 per million; the machine is
+    55.04 by 10,770,168 uncached, 2,962,776 cached and 349,357 output tokens is 3.9084521770 per million; the machine is
     idle for its last 54 minutes."""
     begin = datetime(2026, 7, 14, 10)
     counted, cached_blocks = Counter(), set()
@@ -144,7 +144,7 @@ def test_mooncake_requests_through_counters_that_restart(shared_data: Path, tmp_
     columns = "request_count, input_tokens, cache_read_tokens, output_tokens, cost_per_million_total_usd, busy_cost_usd"
     with Lab({"2026-07": [machine(begin)]}, {}, serving=serving) as made:
         assert made.ask(f"select {columns} from {MART}", MART) == [
-            (1000, 10_770_168, 2_962_776, 349_357, Decimal("3.908452"), Decimal("5.504"))
+            (1000, 10_770_168, 2_962_776, 349_357, Decimal("3.9084521770"), Decimal("5.504"))
         ]
 
 

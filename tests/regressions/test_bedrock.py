@@ -112,6 +112,47 @@ def test_each_dollar_of_bedrock_is_in_one_bucket(tmp_path: Path) -> None:
     ]
 
 
+def test_capacity_bought_for_a_term_is_a_commitment(tmp_path: Path) -> None:
+    """Two hours at 13.08 of a model provisioned for six months are 26.16, tokens reserved for a month 7; the hour
+    without a term, 20, is no commitment. Nothing on the bill shows their use or end; all 53.16 stay in one bucket.
+    """
+    arn = "arn:aws:bedrock:us-east-1:111122223333:provisioned-model/p1"
+    sold = {"line_item_product_code": "a1b2c3d4", "product_product_name": "A Model (Amazon Bedrock Edition)"}
+    lines = [
+        line(
+            "USE1-Llama2-70B-ProvisionedThroughput-6MonthsCommit-ModelUnits",
+            "hour",
+            "2",
+            "26.16",
+            line_item_resource_id=arn,
+        ),
+        line("USE1-Llama2-70B-ProvisionedThroughput-NoCommit-ModelUnits", "hour", "1", "20"),
+        line(
+            "USE1-MP:USE1_Reserved_1Month_InputTPM_Geo-Units",
+            "Units",
+            "1",
+            "7",
+            bill_billing_entity="AWS Marketplace",
+            **sold,
+        ),
+    ]
+    export = write_export(tmp_path, {"2026-07": lines})
+    builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
+    assert ask(
+        builder,
+        "select commitment_kind, commitment_id, purchase_term, commitment_cost_usd, used_cost_usd, unused_cost_usd, "
+        "utilization_ratio, ended_at, unallocated_fee_usd from mart_commitment_utilization_monthly order by 1",
+    ).rows() == [
+        ("bedrock_provisioned", arn, "6Months", Decimal("26.16"), None, None, None, None, 0),
+        ("bedrock_reserved", "", "1Month", Decimal("7"), None, None, None, None, 0),
+    ]
+    buckets = ask(builder, "select bucket, sum(effective_cost_usd) from fct_ledger group by 1").rows()
+    assert buckets == [("serving", Decimal("53.16"))]
+    # The stranded part of what GPUs no longer use is not made unknown by them, nor is the utilization of the others.
+    assert ask(builder, "select still_committed_cost_usd from detail_savings_commitment_monthly").rows() == [(0,)]
+    assert ask(builder, "select sum(commitment_count) from detail_commitment_summary_monthly").rows() == [(None,)]
+
+
 def test_tokens_at_a_price_of_zero_are_not_taken_for_free() -> None:
     """AWS lists rows at $0.0000 (facts serving 2.3): two million tokens have a warning and no price, others 0.06."""
     lines = [

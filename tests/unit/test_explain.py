@@ -196,26 +196,27 @@ def test_a_figure_that_its_lines_do_not_come_to_is_an_error_with_both_amounts(ru
         wrong.check()
 
 
-def test_what_a_plan_left_unused_is_unknown_at_every_level_while_its_use_is_not_shown(tmp_path: Path) -> None:
-    """A plan's fees of 10 on two days, used in full as they state, and no line of the use: that 0 went unused is not
-    known. On the second day another plan left 1 of 3 unused, which is."""
-    fee = {
+def plan_fee(hour: str, plan: str, whole: str, used: str) -> dict[str, str]:
+    """An hour's fee of a Savings Plan and what of it was used."""
+    return instance_hour(hour, "", "p5.48xlarge", whole) | {
         "line_item_line_item_type": "SavingsPlanRecurringFee",
         "line_item_usage_type": "ComputeSP:3yrNoUpfront",
         "line_item_operation": "",
         "product_instance_type": "",
         "pricing_public_on_demand_cost": "",
         "line_item_product_code": "ComputeSavingsPlans",
+        "savings_plan_savings_plan_a_r_n": f"arn:aws:savingsplans::000011112222:savingsplan/{plan}",
+        "savings_plan_total_commitment_to_date": whole,
+        "savings_plan_used_commitment": used,
+        "savings_plan_recurring_commitment_for_billing_period": whole,
     }
+
+
+def test_what_a_plan_left_unused_is_unknown_at_every_level_while_its_use_is_not_shown(tmp_path: Path) -> None:
+    """A plan's fees of 10 on two days, used in full as they state, and no line of the use: that 0 went unused is not
+    known. On the second day another plan left 1 of 3 unused, which is."""
     lines = [
-        instance_hour(f"2026-07-0{day}T10", "", "p5.48xlarge", whole)
-        | fee
-        | {
-            "savings_plan_savings_plan_a_r_n": f"arn:aws:savingsplans::000011112222:savingsplan/{plan}",
-            "savings_plan_total_commitment_to_date": whole,
-            "savings_plan_used_commitment": used,
-            "savings_plan_recurring_commitment_for_billing_period": whole,
-        }
+        plan_fee(f"2026-07-0{day}T10", plan, whole, used)
         for day, plan, whole, used in [(3, "sp-1", "10", "10"), (4, "sp-1", "10", "10"), (4, "sp-2", "3", "2")]
     ]
     config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: lines}))
@@ -233,6 +234,16 @@ def test_what_a_plan_left_unused_is_unknown_at_every_level_while_its_use_is_not_
         "2026-07-04": "1.0000000000",
     }
     assert [line["effective_cost_usd"] for line in first["lines"]] == [None]
+
+
+@pytest.mark.parametrize(("invoice", "is_open"), [("", True), ("123456789", False)])
+def test_unused_commitments_of_an_open_month_may_include_hours_to_come(
+    tmp_path: Path, invoice: str, is_open: bool
+) -> None:
+    line = plan_fee("2026-07-03T10", "sp-1", "3", "2") | {"bill_invoice_id": invoice}
+    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: [line]}))
+    publish_tables(config, EXPLAIN_TABLES)
+    assert ("may include hours to come" in explain(["day", "2026-07-03", "--config", str(config)])) is is_open
 
 
 def test_a_run_without_bill_lines_states_it(shared_hour: Path) -> None:

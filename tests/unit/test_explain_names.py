@@ -39,7 +39,7 @@ def test_a_metric_shows_formula_unit_inputs_and_users() -> None:
     found = look_up("cost_per_epoch_usd")
     # sql/metrics/cost_per_epoch_usd.sql and the mart that calls it, as they are written.
     assert found.is_a == "a metric"
-    assert found.formula == "ratio(known_sum(cost), known_sum(epoch_completed_count))"
+    assert found.formula == "usd_per(known_sum(cost), known_sum(epoch_completed_count))"
     assert found.unit == "usd/epoch"
     assert found.facts["made from"] == "cost, epoch_completed_count"
     assert "marts/mart_run_cost" in found.facts["used by"]

@@ -55,6 +55,13 @@ def test_a_table_shows_cents_and_with_exact_every_digit(built_company: Company, 
     assert "│ 55.0449 │ 0.000123 │" in lines(capsys, built_company, sql, "--exact")
 
 
+def test_an_amount_next_to_parts_of_a_cent_keeps_its_cents(built_company: Company, capsys: Captured) -> None:
+    """2.30 is no 2.3 where 0.00012 keeps its two digits; hours, which are no amounts, stay as short as they are."""
+    cells = "cast(b as decimal(20, 10)) as b_usd, cast(b as decimal(20, 10)) as b_hours"
+    shown = lines(capsys, built_company, f"select {cells} from (values (2.3), (0.000123), (5)) as t(b)")
+    assert {"│ 2.30 │ 2.3 │", "│ 0.00012 │ 0.000123 │", "│ 5.00 │ 5 │"} <= {" ".join(line.split()) for line in shown}
+
+
 def test_a_column_selected_twice_is_shown_twice(built_company: Company, capsys: Captured) -> None:
     """`select run_id, *` has run_id twice. A name that a number would repeat gets the next one; cents stay cents."""
     sql = "select 1 as a, t.* from (select 2 as a, 3 as a_1, cast(55.0449 as decimal(20, 10)) as b_usd) t"

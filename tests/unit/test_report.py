@@ -75,7 +75,9 @@ def test_first_screen_answers_the_three_questions(page: str) -> None:
 
 
 def test_what_is_not_drawn_and_hours_of_unlisted_types_are_partial(render: Render) -> None:
-    """Of the 80 and 0 that no chart has, one more line is of an unknown cost; and a type of its own has no count."""
+    """Of the 57.50 + 80 and 0 that no chart has, one more line is of an unknown cost; and a type of its own has no
+    count.
+    """
     ledger = example()["mart_cost_ledger_daily"]
     july = date(2026, 7, 10)
     unknown = {"effective_cost_usd": None, "is_cost_unknown": True}
@@ -84,13 +86,13 @@ def test_what_is_not_drawn_and_hours_of_unlisted_types_are_partial(render: Rende
         charge(july, "unattributed", "5", "unknown", accelerator_hours=None),
     ]
     shown = part(render(example() | {"mart_cost_ledger_daily": [*ledger, *more]}), "ledger")
-    assert "Not drawn: $80 partial shared and other." in shown
+    assert "Not drawn: $138 partial unused commitments, shared and other." in shown
     assert "Accelerator-hours are partial : without those of instance types that no list has" in shown
     shown = part(render(example()), "ledger")
     assert "partial" not in shown
-    nothing = [row for row in ledger if row["bucket"] not in ("shared", "other")]
+    nothing = [row for row in ledger if row["bucket"] not in ("commitment_unused", "shared", "other")]
     shown = part(render(example() | {"mart_cost_ledger_daily": [*nothing, more[0]]}), "ledger")
-    assert "Not drawn: an unknown amount shared and other." in shown
+    assert "Not drawn: an unknown amount unused commitments, shared and other." in shown
 
 
 def test_unit_costs_are_ratios_of_sums_over_all_billed_runs(page: str) -> None:
@@ -118,6 +120,7 @@ def test_ledger_by_bucket_and_month(page: str) -> None:
     # 300 of 1600 + 560 + 1440 + 212.40 + 131.36 + 300 + 57.50 + 80 + 0 = 4381.26 is 6.8 %.
     assert "reserved capacity and Capacity Blocks without instances $300 6.8% $600 $150 8.0" in ledger
     assert "everything else on the bill $0 0.0% n/a $0 8.0" in ledger
+    assert "commitments unused in an open month include hours to come" in ledger
     assert "June 2026 $1,600 $0 $212 $0 $0 $0 $80 $0 $1,892" in ledger
     assert "July 2026 $2,000 $0 $0 $131 $300 $58 $0 $0 $2,489" in ledger
 
@@ -133,13 +136,19 @@ def test_without_runs_what_they_used_is_unknown_on_every_basis(render: Render) -
 
 
 def test_the_daily_chart_states_what_it_leaves_out(page: str, render: Render) -> None:
-    # 80 shared + 0 other of 4381.26 is 1.8 %; no day is older than 92.
-    assert "Not drawn, 1.8% of the effective cost: $80 shared and other." in part(page, "ledger")
+    # 57.50 of commitments stands on the day of their fee, which may be of the whole month. With 80 shared and 0 other
+    # it is 137.50, 3.1 % of 4381.26; no day is older than 92.
+    ledger = page[page.index('id="ledger"') :]
+    assert "Not drawn, 3.1% of the effective cost: $138 unused commitments, shared and other." in part(page, "ledger")
+    drawn = re.findall(r"<figure>.*?</figure>", ledger, re.DOTALL)[0]
+    assert "Capacity unused" in drawn and "Commitment unused" not in drawn
     marts = example()
     # 120 days of 10: 92 are drawn, 28 are not; with 120 shared on the last, 400 of 1,320 is 30.3 %.
     days = [charge(date(2026, 1, 1) + timedelta(n), "run", "10") for n in range(120)]
     marts["mart_cost_ledger_daily"] = [*days, charge(date(2026, 4, 30), "shared", "120", "none")]
-    sentence = "Not drawn, 30.3% of the effective cost: $120 shared and other, $280 of earlier days."
+    sentence = (
+        "Not drawn, 30.3% of the effective cost: $120 unused commitments, shared and other, $280 of earlier days."
+    )
     assert sentence in part(render(marts), "ledger")
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from support.commitment_marts import JULY, advised, by_account, example
+from support.commitment_marts import JULY, advised, by_account, example, held
 from support.report_marts import (
     PUBLISHED,
     Marts,
@@ -56,6 +56,21 @@ def test_what_no_bill_reports_is_not_called_used_or_unused(tmp_path: Path) -> No
     assert "Is what we bought used? Not reported by AWS" in text
     assert "went unused" not in text
     assert "Unused not reported" in part(page, "families")
+
+
+def test_bedrock_capacity_is_apart_from_what_the_bill_shows_as_used(tmp_path: Path) -> None:
+    """The use of a provisioned model is on no bill: $8 of $30 of the others stays known."""
+    capacity = held(
+        "arn:aws:bedrock:us-east-1:444455556666:provisioned-model/p1", "bedrock_provisioned", "50", "0",
+        used_cost_usd=None, unused_cost_usd=None, utilization_ratio=None, net_savings_usd=None, ended_at=None,
+        break_even_utilization_ratio=None, days_to_expiry=None, purchase_term="6Months",
+    )  # fmt: skip
+    marts = example()
+    marts["mart_commitment_utilization_monthly"] = [*marts["mart_commitment_utilization_monthly"], capacity]
+    page = page_of(tmp_path, marts)
+    assert "of the $30 they cost, $8 went unused." in words(page)
+    assert "Not counted: 1 commitment of Bedrock capacity, whose use the bill does not show" in words(page)
+    assert "Bedrock Provisioned Throughput p1 account 444455556666, 6Months $50 n/a" in part(page, "commitments")
 
 
 def test_families_stand_apart_and_together(page: str) -> None:

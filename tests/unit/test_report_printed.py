@@ -74,6 +74,18 @@ def test_the_last_lines_of_a_build_count_every_run_that_ended(
     assert "3 GPU and 2 Trainium runs (1 and 0 failed)" in capsys.readouterr().out
 
 
+def test_the_last_lines_of_a_build_name_hours_to_come(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """July is open: the bill has the fees of its whole length, so what is unused of them is no figure to date."""
+    june, july = example()["mart_invoice_reconciliation_monthly"]
+    for invoices, is_named in (([june, july], True), ([june], False)):
+        with DuckDBEngine(threads=1) as marts:
+            folder = tmp_path / str(is_named)
+            folder.mkdir()
+            open_marts(marts, folder, example() | {"mart_invoice_reconciliation_monthly": invoices})
+            show_key_figures(marts, Console())
+        assert ("hours to come included" in capsys.readouterr().out) is is_named
+
+
 def test_a_hostile_name_is_printed_as_text(tmp_path: Path) -> None:
     """Typst's markup, code and raw blocks: a page that ran it would not be laid out, or would show 2."""
     marts = example()

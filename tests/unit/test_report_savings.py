@@ -147,6 +147,13 @@ def test_break_even_is_drawn_and_stated_next_to_what_was_planned(page: str) -> N
     assert 'aria-label="Break-even of to trn1: 30 runs (20 runs to 45 runs)' in page
 
 
+def test_a_break_even_of_an_indicative_comparison_is_called_so(tmp_path: Path) -> None:
+    page = page_of(tmp_path, example() | {"mart_break_even": [ported(saving_evidence="indicative")]})
+    money = part(page, "money")
+    assert "saving indicative: break-even, payback and NPV are from a comparison that proves nothing" in money
+    assert "effective, by a saving that is indicative; the band is" in money
+
+
 def test_a_port_that_never_pays_is_drawn_all_the_same(tmp_path: Path) -> None:
     never = ported(
         saving_per_run_usd=Decimal(-5),

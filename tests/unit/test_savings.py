@@ -26,6 +26,7 @@ KINDS = {
     "DECIMAL(20,6)": pl.Decimal(20, 6),
     "DECIMAL(20,10)": pl.Decimal(20, 10),
     "DECIMAL(38,6)": pl.Decimal(38, 6),
+    "DECIMAL(38,10)": pl.Decimal(38, 10),
 }
 # 100 by the baseline, 40 in fact.
 MONTH = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from math import exp, sqrt
 from typing import Any
 
@@ -186,9 +186,13 @@ def test_tokens_of_bedrock_against_capacity() -> None:
     (row,) = compared([], tokens, capacity)
     assert row["saving_ratio"] == pytest.approx(1 - 36 / 99)
     assert row["verdict"] == "not enough evidence" and "busiest hour" in row["missing_evidence"]
-    calls = [{"model": "chat", "hour_started_at": None, "tokens": 1000 * 3600.0}]
+    calls = [{"model": "chat", "hour_started_at": datetime(2026, 7, 6, 12), "tokens": 1000 * 3600.0}]
     (row,) = compared([], tokens, capacity, calls=calls)
     assert (row["verdict"], row["replica_count"], row["recommended_family"]) == ("self-host", 1, "bedrock")
+    # A busier hour before the first day that counts is not of this traffic.
+    old = calls[0] | {"hour_started_at": datetime(2026, 3, 6, 12), "tokens": 2000 * 3600.0}
+    (row,) = compared([], tokens, capacity, calls=[*calls, old])
+    assert (row["peak_tokens_per_second"], row["replica_count"]) == (1000, 1)
     # Twice the peak takes two replicas.
     (row,) = compared([], tokens, capacity, calls=[calls[0] | {"tokens": 2000 * 3600.0}])
     assert (row["replica_count"], row["saving_ratio"]) == (2, pytest.approx(1 - 72 / 99))
@@ -347,7 +351,7 @@ def decided(compared: list[dict[str, Any]], model: str = "chat") -> dict[str, An
 def test_each_model_has_one_recommendation() -> None:
     """30, 36 and 33 a day are 33 x 730 / 24 = 1,003.75 a month on Bedrock; at 0.50 an hour 365 elsewhere."""
     tokens = called({"input": 1.0, "output": 5.0}, [5, 6, 5.5])
-    calls = [{"model": "chat", "hour_started_at": None, "tokens": 1000 * 3600.0}]
+    calls = [{"model": "chat", "hour_started_at": datetime(2026, 7, 6, 12), "tokens": 1000 * 3600.0}]
     machine: dict[str, Any] = {"instance_type": "inf2.xlarge", "accelerator_family": "inferentia", "usd_per_hour": 0.50}
     machine["output_ratio"] = 0.5
     rows = compared([], tokens, {**machine, "tokens_per_second": 500.0}, calls=calls)

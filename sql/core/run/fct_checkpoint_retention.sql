@@ -40,6 +40,6 @@ weighed as (
 
 select
     run_id, checkpoint_id, billing_currency,
-    sum(ratio(cast(effective_cost_usd as double) * held_gib_months, whole_gib_months)) as retention_cost_usd
+    sum(usd_per(cast(effective_cost_usd as double) * held_gib_months, whole_gib_months)) as retention_cost_usd
 from weighed
 group by run_id, checkpoint_id, billing_currency

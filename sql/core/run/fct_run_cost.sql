@@ -95,11 +95,11 @@ select
     ledger.imds_cost_usd, ledger.api_cost_usd, ledger.nodemap_cost_usd, ledger.tag_cost_usd, ledger.type_match_cost_usd,
     ledger.first_billing_month, ledger.last_billing_month, ledger.open_billing_month, newest.newest_usage_date,
     case when coalesce(shared.run_id, precompiled.run_id) is null then 0 else shared.compile_shared_usd end as compile_shared_usd,
-    case when precompiled.run_id is null then 0 else ratio(precompiled.list_cost_usd, precompiled.part_count) end
+    case when precompiled.run_id is null then 0 else usd_per(precompiled.list_cost_usd, precompiled.part_count) end
         as list_compile_part_usd,
-    case when precompiled.run_id is null then 0 else ratio(precompiled.effective_cost_usd, precompiled.part_count) end
+    case when precompiled.run_id is null then 0 else usd_per(precompiled.effective_cost_usd, precompiled.part_count) end
         as effective_compile_part_usd,
-    case when precompiled.run_id is null then 0 else ratio(precompiled.billed_cost_usd, precompiled.part_count) end
+    case when precompiled.run_id is null then 0 else usd_per(precompiled.billed_cost_usd, precompiled.part_count) end
         as billed_compile_part_usd,
     ledger.attached_list_usd as attached_list_cost_usd,
     case when ledger.region_id = ledger.last_region_id then ledger.region_id end as region_id

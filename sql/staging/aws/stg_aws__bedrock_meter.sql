@@ -82,6 +82,9 @@ select
     named.billing_period, named.bedrock_meter_id, named.service, named.product_name, named.usage_type,
     named.billed_unit, coalesce(model.model, named.billed_model) as model, named.token_kind, kind.billed_by,
     named.tier, named.route, named.context,
+    -- NoCommit has no term, and neither has capacity of which the usage type names none.
+    case when kind.billed_by = 'capacity'
+        then nullif(regexp_extract(named.usage_type, '[0-9]+-?[Mm]onths?', 0), '') end as purchase_term,
     case when kind.billed_by in ('tokens', 'images') then unit.million_tokens_per_unit end as million_tokens_per_unit
 from named
 join ref_token_kind as kind on kind.token_kind = named.token_kind

@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.cli import app
+from pipelines.dashboard.pages import render
+from pipelines.dashboard.reader import Reader
 from pipelines.engine import Engine
 from pipelines.models.marts import open_marts, readable
 from pipelines.models.warehouse import Warehouse, published_of
@@ -90,6 +92,15 @@ def test_the_ledger_answers_with_the_whole_bill(marts: Engine) -> None:
     assert both["billed_cost_usd"].to_list() == both["billed_cost_usd_invoiced"].to_list()
 
 
+def test_the_chart_of_days_has_no_fee_of_a_whole_month(warehouse: Warehouse) -> None:
+    """A third of a reservation is unused, and stands on the day of its fee: the table has it, the chart does not."""
+    page = render(Reader(warehouse), "ledger", {"month": "2026-07"})
+    (drawn,) = (part for part in re.findall(r"<figure>.*?</figure>", page, re.DOTALL) if " a day of July 2026" in part)
+    assert "Not drawn: unused commitments, whose fees may be of the whole month" in drawn
+    assert "Capacity unused" in drawn and "Commitment unused" not in drawn
+    assert "Commitment unused" in page.partition('id="ledger-days"')[2]
+
+
 @pytest.mark.parametrize(("team", "other", "least"), [("nlp", "vision", 14), ("vision", "nlp", 10)])
 def test_a_reader_of_a_team_sees_nothing_of_another(
     marts: Engine, warehouse: Warehouse, published: Publication, team: str, other: str, least: int
@@ -152,11 +163,11 @@ def test_serving_is_decided_by_what_it_costs(marts: Engine, proof: str) -> None:
     """
     ways = marts.query("select * from mart_serving_comparison").rows_by_key("model", named=True, unique=True)
     embed, assistant = ways["e5-embed"], ways["qwen3-32b"]
-    costs = [embed[f"{side}_cost_per_month_usd"] for side in ("baseline", "candidate")]
+    costs = [float(embed[f"{side}_cost_per_month_usd"]) for side in ("baseline", "candidate")]
     assert costs == [pytest.approx(553.486), pytest.approx(587.504)]
     assert embed["saving_ratio"] == pytest.approx(1 - 0.8048 / 0.7582)
     assert (embed["verdict"], assistant["verdict"]) == ("stay", "managed")
-    assert assistant["blended_price_usd"] == pytest.approx(0.2614, abs=0.0001)
+    assert float(assistant["blended_price_usd"]) == pytest.approx(0.2614, abs=0.0001)
     chosen = marts.query("select workload_id, recommendation from mart_portfolio where activity = 'serving'")
     assert dict(chosen.iter_rows()) == {
         "Claude Haiku 4.5": "bedrock", "Llama2-70B": "run a pilot", "e5-embed": "inferentia", "qwen3-32b": "bedrock",
