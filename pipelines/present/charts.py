@@ -156,7 +156,8 @@ def waterfall_chart(width: int, pair: Row, parts: Sequence[Row], names: Mapping[
 def break_even_chart(width: int, port: Row, currency: str) -> Chart:
     """The net result of a port by number of runs, with the interval of the saving.
 
-    The line crosses zero at break-even; a mark shows the actual runs and their result.
+    A circle shows break-even, where the line crosses zero; a diamond the actual runs and their result. The interval is
+    cut where it goes far beyond the line, which would look flat.
     """
     needed = port["break_even_run_count"] or 0
     runs = max(2 * needed, 2 * (port["realized_run_count"] or 0), 10)
@@ -167,13 +168,19 @@ def break_even_chart(width: int, port: Row, currency: str) -> Chart:
     ]
     done = [{"runs": port["realized_run_count"], "saving": _plain(port["realized_net_usd"])}]
     x = alt.X("runs:Q", title="runs since the port", axis=alt.Axis(tickCount=_fitting(width, 4)))
-    y = alt.Y("saving:Q", title=None, axis=_dollars(currency, 5, minExtent=60))
+    reached = [row["saving"] for row in [*rows, *done] if row["saving"] is not None]
+    room = (max(0.0, *reached) - min(0.0, *reached)) or 1.0
+    scale = alt.Scale(domain=[min(0.0, *reached) - room / 2, max(0.0, *reached) + room / 2], nice=True)
+    y = alt.Y("saving:Q", title=None, axis=_dollars(currency, 5, minExtent=60), scale=scale)
     line = _chart(rows).mark_line(color=PALETTE["trainium"], strokeWidth=2).encode(x=x, y=y)
     zero = _chart([{"saving": 0}]).mark_rule(color=_INK).encode(y="saving:Q")
     layers = [zero, line]
     if port["saving_low_per_run_usd"] is not None:
-        band = _chart(rows).mark_area(color=PALETTE["trainium"], opacity=0.18)
-        layers.insert(0, band.encode(x=x, y=alt.Y("saving_low:Q"), y2="saving_high:Q"))
+        band = _chart(rows).mark_area(color=PALETTE["trainium"], opacity=0.18, clip=True)
+        layers.insert(0, band.encode(x=x, y=alt.Y("saving_low:Q", scale=scale), y2="saving_high:Q"))
+    if needed:
+        circle = _chart([{"runs": needed, "saving": 0}]).mark_point(size=90, color=_INK)
+        layers.append(circle.encode(x=x, y=y))
     if done[0]["saving"] is not None:
         layers.append(_chart(done).mark_point(shape="diamond", filled=True, size=90, color=_INK).encode(x=x, y=y))
     return alt.layer(*layers).properties(width=width - 80, height=170)

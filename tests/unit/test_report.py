@@ -112,7 +112,7 @@ def test_comparison_shows_three_bases(page: str) -> None:
     assert "List $2,000 $1,400 30.0% less" in sides
     assert "Billed $500.00 $525.00 5.0% more" in sides
     assert "Cost to reach the target, cost of all runs ÷ successes, runs up to 28 July 2026" in sides
-    assert "Verdict Indicative : geometric means side by side; no interval is computed" in sides
+    assert "Indicative : geometric means side by side; no interval is computed" in sides
 
 
 def test_ledger_by_bucket_and_month(page: str) -> None:
