@@ -49,7 +49,7 @@ rate_by_currency as (
         sum(usage_quantity * greatest(accelerator_count, 1)) as hours,
         count(*) over (partition by resource_id, instance_type) as currency_count
     from fct_charge
-    where line_class = 'instance'
+    where line_class = 'instance' and bucket is null
     group by resource_id, instance_type, billing_currency
 ),
 

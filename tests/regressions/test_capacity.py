@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.bills import instance_hour, write_config, write_export
+from support.focus_exports import as_focus, focus_lines, normalized
 from support.lab import Lab
 from support.ledger_law import BASES, LINES_THAT_DO_NOT_SUM
 from support.ledgers import build_warehouse, publish_tables
@@ -17,6 +18,7 @@ from support.random_ledgers import BLOCK, MONTH, Stay, at, machine_line, tracker
 from support.small_company import Company
 from support.stories import build_story
 
+from pipelines.ingest.billing.columns import CUR, FOCUS
 from pipelines.models.build import FailedChecks
 from pipelines.models.contract import load_contract
 from pipelines.models.warnings import failed_checks, sentence
@@ -214,6 +216,46 @@ def test_a_line_of_more_than_its_hour_is_shared_out_as_the_hour_is(case: str) ->
         assert lab.ask(LINES_THAT_DO_NOT_SUM, "fct_ledger_line", "fct_charge") == []
         assert failing(lab, "fct_resource_hourly") == ["an_instance_is_billed_for_part_of_another_hour"]
         assert failing(lab, "fct_resource_share_hourly") == []
+
+
+# Further lines of an hour of i-0a that costs 2.00: hours and cost of each; then what the run of its first half pays.
+CORRECTED = {
+    # A quarter of the hour is taken back: the run used 30 of the 45 minutes that remain, 2/3 of 1.50.
+    "time and money back": ([("-0.25", "-0.50")], "1.0000000000"),
+    "money back, without hours": ([("0", "-0.50")], "0.7500000000"),
+    "money on top, without hours": ([("0", "0.50")], "1.2500000000"),
+    "all of it back": ([("-1", "-2.00")], "0.0000000000"),
+    # Taken back and billed anew at 1.50.
+    "billed anew": ([("-1", "-2.00"), ("1", "1.50")], "0.7500000000"),
+}
+
+
+@pytest.mark.parametrize("case", CORRECTED)
+@pytest.mark.parametrize("is_focus", [False, True])
+def test_what_corrects_an_hour_is_shared_out_as_the_hour_is(case: str, is_focus: bool) -> None:
+    """Design 3.6: the lines of a resource and hour are summed; whose the hour is, theirs is what corrects it."""
+    more, expected = CORRECTED[case]
+    bill = [machine_line("i-0a", 0, hours, cost) for hours, cost in [("1", "2.00"), *more]]
+    listed = CUR
+    if is_focus:
+        bill, listed = normalized(focus_lines(as_focus(bill), MONTH)), FOCUS
+    with Lab({MONTH: bill}, tracker([Stay(0, "i-0a", 8, 0, HOUR_MS // 2)]), listed=listed) as lab:
+        sql = "select bucket, sum(effective_cost_usd), sum(list_cost_usd), sum(billed_cost_usd) from {} group by 1"
+        paid = {bucket: costs for bucket, *costs in lab.ask(sql.format("fct_ledger"), "fct_ledger")}
+        assert paid["run"] == [Decimal(expected)] * 3
+        whole = Decimal("2.00") + sum(Decimal(cost) for _, cost in more)
+        assert paid.keys() == {"run", "idle"} and paid["idle"] == [whole - Decimal(expected)] * 3
+        assert lab.ask(LINES_THAT_DO_NOT_SUM, "fct_ledger", "fct_charge") == []
+        lines = lab.ask(sql.format("fct_ledger_line"), "fct_ledger_line")
+        assert {bucket: costs for bucket, *costs in lines} == paid
+        assert failing(lab, "fct_resource_hourly") == []
+
+
+def test_a_correction_of_an_hour_that_is_on_no_line_is_of_the_whole_hour() -> None:
+    """Facts 4.3: where the running seconds are unknown, a run's part is its overlap / 3600: a quarter of -2.00."""
+    with Lab({MONTH: [machine_line("i-0a", 0, "-1", "-2.00")]}, tracker([Stay(0, "i-0a", 8, 0, HOUR_MS // 4)])) as lab:
+        paid = lab.ask("select bucket, effective_cost_usd from fct_ledger order by 1", "fct_ledger")
+    assert paid == [("idle", Decimal("-1.50")), ("run", Decimal("-0.50"))]
 
 
 def test_two_lines_that_exceed_their_hour_are_one_counted_twice() -> None:

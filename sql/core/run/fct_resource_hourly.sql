@@ -1,14 +1,17 @@
 -- One row per billed resource and hour that a run could use, and where in the hour its billed seconds lie.
 -- partition: billing_period
 -- A resource that a run held, or whose tag named one, keeps its claim across the month's end as long as it stays up.
+-- Several lines share an instance-hour (part Savings Plan, part on demand, part corrected): sum them first. What takes
+-- all of its time back leaves the time it had; what gives money back for time on no line here is of the whole hour.
 with resource_hour as (
     select
         billing_period,
         resource_id,
         usage_started_at as hour_started_at,
         unix_ms(usage_started_at) as hour_ms,
-        -- Several lines share an instance-hour (part Savings Plan, part on demand): sum them first.
-        cast(round(sum(usage_quantity) * 3600000) as bigint) as billed_ms,
+        cast(round(case when sum(usage_quantity) * 7200000 >= 1 then sum(usage_quantity)
+            when sum(greatest(usage_quantity, 0)) * 7200000 >= 1 then sum(greatest(usage_quantity, 0))
+            else 1 end * 3600000) as bigint) as billed_ms,
         max(instance_type) as instance_type,
         nullif(min(instance_type), max(instance_type)) as other_instance_type,
         max(accelerator_family) as accelerator_family,
@@ -20,6 +23,7 @@ with resource_hour as (
     from fct_charge
     where line_class = 'instance'
     group by billing_period, resource_id, usage_started_at
+    having sum(greatest(usage_quantity, 0)) * 7200000 >= 1 or min(effective_cost_usd) < 0
 ),
 
 earlier as (
