@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from pipelines.models.contract import load_contract
 from pipelines.models.warnings import failed_checks, sentence
 
 HOUR_MS = 3_600_000
+HOUR = timedelta(hours=1)
 
 
 def test_two_runs_on_one_node_both_charged_the_whole_node() -> None:
@@ -256,6 +257,44 @@ def test_a_correction_of_an_hour_that_is_on_no_line_is_of_the_whole_hour() -> No
     with Lab({MONTH: [machine_line("i-0a", 0, "-1", "-2.00")]}, tracker([Stay(0, "i-0a", 8, 0, HOUR_MS // 4)])) as lab:
         paid = lab.ask("select bucket, effective_cost_usd from fct_ledger order by 1", "fct_ledger")
     assert paid == [("idle", Decimal("-1.50")), ("run", Decimal("-0.50"))]
+
+
+def late_hour(machine: str, started_at: datetime, file: str, **more: str) -> dict[str, str]:
+    """An hour of a machine at 2.00 in a file of its own month's bill or of the next one's."""
+    from_to = {"line_item_usage_start_date": str(started_at), "line_item_usage_end_date": str(started_at + HOUR)}
+    return machine_line(machine, 0, "1", "2.00", **from_to, source_file=file, **more)
+
+
+def test_usage_that_the_next_bill_has_is_its_times() -> None:
+    """Design 3.6: run-0 holds i-0a on 31 July from 22:00 to midnight; its last hour is on August's bill, as is 20:00.
+
+    So the run costs 2 x 2.00. The hour before it and the one after midnight, in which the machine stays up, are idle;
+    what it is billed for at 02:00, after a gap, is no run's. A run that a tag names has the late hour of i-0b, 2.00.
+    """
+    night = datetime(2026, 8, 1)
+    july = [late_hour("i-0a", night - 2 * HOUR, "july")]
+    august = [late_hour("i-0a", night + hours * HOUR, "august") for hours in (-4, -1, 0, 2)]
+    august.append(late_hour("i-0b", night - HOUR, "august", tag_run_id="run-1"))
+    stays = [Stay(0, "i-0a", None, since_first(night - 2 * HOUR), since_first(night))]
+    alive = [(0, stays[0].started_ms, stays[0].ended_ms), (1, stays[0].started_ms, stays[0].ended_ms)]
+    with Lab({"2026-07": july, "2026-08": august}, tracker(stays, alive)) as lab:
+        who = "resource_id, coalesce(run_id, bucket)"
+        paid = lab.ask(f"select {who}, sum(effective_cost_usd) from fct_ledger group by all order by all", "fct_ledger")
+        assert paid == [
+            ("i-0a", "idle", Decimal(4)),
+            ("i-0a", "run-0", Decimal(4)),
+            ("i-0a", "unattributed", Decimal(2)),
+            ("i-0b", "run-1", Decimal(2)),
+        ]
+        assert lab.ask(LINES_THAT_DO_NOT_SUM, "fct_ledger", "fct_charge") == []
+        august_alone = "select count(*) from {} where billing_period = '2026-08' and run_id = 'run-0'"
+        for table in ("detail_claim_gap_monthly", "detail_clock_offset_monthly"):
+            assert lab.ask(august_alone.format(table), table) == [(0,)]
+
+
+def since_first(moment: datetime) -> int:
+    """A moment in milliseconds since that of `at(0)`."""
+    return (moment - at(0)) // timedelta(milliseconds=1)
 
 
 def test_two_lines_that_exceed_their_hour_are_one_counted_twice() -> None:

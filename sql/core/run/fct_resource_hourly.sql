@@ -19,7 +19,8 @@ with resource_hour as (
         max(capacity_reservation_id) as capacity_reservation_id,
         max(tag_run_id) as tag_run_id, nullif(min(tag_run_id), max(tag_run_id)) as other_tag_run_id,
         max(account_id) as account_id, max(region_id) as region_id,
-        job_name(resource_id) is not null as is_job, is_instance_id(resource_id) as is_instance
+        job_name(resource_id) is not null as is_job, is_instance_id(resource_id) as is_instance,
+        is_before_month(billing_period, unix_ms(usage_started_at) + 3600000) as is_late
     from fct_charge
     where line_class = 'instance'
     group by billing_period, resource_id, usage_started_at
@@ -40,9 +41,10 @@ select
     capacity_reservation_id, tag_run_id, other_tag_run_id, account_id, region_id, is_job,
     window_started_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_started_ms,
     window_ended_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_ended_ms,
+    -- Of usage billed late the month before has the other hours; there the time that no run used is idle.
     (held.held_key is not null or named.held_key is not null)
-        and hour_ms - unix_ms(cast(date_trunc('month', hour_started_at) as timestamp))
-            = (row_number() over neighbor - 1) * 3600000
+        and (is_late or hour_ms - unix_ms(cast(billing_period || '-01' as timestamp))
+            = (row_number() over (partition by resource_id, is_late order by hour_ms) - 1) * 3600000)
         as was_held_before
 from resource_hour
 left join earlier as held on held.held_key = resource_id
