@@ -60,7 +60,9 @@ compared as (
         billing_month, account_id, region_id, model, billing_currency, token_kind, sum(bill_tokens) as bill_tokens,
         sum(log_tokens) as log_tokens,
         coalesce(sum(bill_tokens), 0) - coalesce(sum(log_tokens), 0) as difference_tokens,
-        coalesce(sum(batch_tokens), 0) as batch_tokens, sum(effective_cost_usd) as effective_cost_usd
+        coalesce(sum(batch_tokens), 0) as batch_tokens,
+        -- Calls have no cost; tokens on the bill may lack theirs.
+        case when count(effective_cost_usd) >= count(bill_tokens) then sum(effective_cost_usd) end as effective_cost_usd
     from token
     group by billing_month, account_id, region_id, model, billing_currency, token_kind
 ),

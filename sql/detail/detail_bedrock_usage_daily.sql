@@ -1,7 +1,8 @@
 -- One row per day, payer, account, region, month, currency, bucket, Bedrock meter, caller, profile and team: tokens,
 -- price and costs.
 -- A meter is what a usage type bills of which model in which unit. The bill has no row per request. Hours of Provisioned
--- Throughput without a call are idle, between the first and the last call that a log or a metric has of its region.
+-- Throughput without a call are idle, between the first and the last call that a log or a metric has of its region. What
+-- the bill has no cost of is in rows of its own.
 with called as (
     select distinct account_id, region_id, resource_id, cast(date_trunc('hour', started_at) as timestamp) as hour_started_at
     from stg_serving__traffic
@@ -45,4 +46,4 @@ where charge.charge_category in ('Usage', 'Purchase')
 group by charge.usage_date, charge.payer_account_id, charge.account_id, charge.region_id, charge.billing_month,
     charge.billing_currency, charge.bucket, meter.model, meter.token_kind, meter.billed_by, meter.tier, meter.route,
     meter.context, charge.service, meter.product_name, meter.usage_type, meter.billed_unit, charge.bedrock_meter_id,
-    charge.iam_principal, charge.resource_id, coalesce(charge.tag_team, role.team)
+    charge.iam_principal, charge.resource_id, coalesce(charge.tag_team, role.team), charge.is_cost_unknown

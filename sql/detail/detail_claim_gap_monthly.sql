@@ -4,14 +4,14 @@
 with recorded as (
     select billing_period, resource_id, run_id, started_ms, ended_ms, accelerators_used, 1 as machine_count
     from fct_resource_claim_monthly
-    where not is_estimated(evidence) and run_id is not null
+    where not is_estimated(evidence) and run_id is not null and not is_before_month(billing_period, ended_ms)
 
     union all
 
     -- Machines of a type that the bill does not have then.
     select billing_period, resource_id, run_id, started_ms, ended_ms, accelerators_used, machine_count - fit_count
     from fct_resource_claim_monthly
-    where match_kind = 'missing'
+    where match_kind = 'missing' and not is_before_month(billing_period, ended_ms)
 ),
 
 billed as (
@@ -39,7 +39,7 @@ claimed as (
 shared as (
     select resource_id, run_id, sum(greatest(upper_units - lower_units, case when is_overbooked then claimed_units end)) as shared_units
     from fct_resource_share_hourly
-    where bucket = 'run'
+    where bucket = 'run' and not is_before_month(billing_period, ended_ms)
     group by resource_id, run_id
 ),
 
@@ -49,7 +49,7 @@ rate_by_currency as (
         sum(usage_quantity * greatest(accelerator_count, 1)) as hours,
         count(*) over (partition by resource_id, instance_type) as currency_count
     from fct_charge
-    where line_class = 'instance'
+    where line_class = 'instance' and bucket is null
     group by resource_id, instance_type, billing_currency
 ),
 

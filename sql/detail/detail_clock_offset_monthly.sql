@@ -12,6 +12,7 @@ with met as (
         and hour.window_started_ms < claim.ended_ms
         and hour.window_ended_ms > claim.started_ms
     where not hour.is_job and claim.run_id is not null and not is_estimated(claim.evidence)
+        and not is_before_month(claim.billing_period, claim.ended_ms)
     group by claim.billing_period, claim.run_id, claim.attempt_no, claim.resource_id, claim.evidence,
         claim.started_ms, claim.ended_ms
 ),

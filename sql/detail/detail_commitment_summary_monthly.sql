@@ -51,7 +51,7 @@ part as (
 
     select
         month_date, billing_currency, 'none', reason, 'all', 'all', 'all', 'all',
-        null, null, null, null, null, sum(effective_cost_usd), null, null, null, null, null
+        null, null, null, null, null, known_sum(effective_cost_usd), null, null, null, null, null
     from use
     where not is_eligible
     group by month_date, billing_currency, reason

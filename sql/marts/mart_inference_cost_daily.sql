@@ -63,6 +63,7 @@ summed as (
             when bool_or(is_logged) then 'log' else 'metrics' end as token_evidence,
         'bill' as evidence,
         case
+            when known_sum(effective_cost_usd) is null then 'cost: the bill has no cost of some use'
             when billed_by = 'unknown' then 'the usage type is not on our lists'
             when tier = 'reserved' then 'traffic: the bill does not show which tokens used the reserved ones'
             when billed_by = 'capacity' and known_sum(idle_cost_usd) is null

@@ -1,6 +1,6 @@
 -- One row per run: what it really cost, and what one epoch, checkpoint and million tokens of it cost.
 with kept as (
-    select run_id, billing_currency, sum(retention_cost_usd) as retention_cost_usd
+    select run_id, billing_currency, known_sum(retention_cost_usd) as retention_cost_usd
     from fct_checkpoint_retention
     group by run_id, billing_currency
 ),

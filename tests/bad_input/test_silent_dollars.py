@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from support.bills import instance_hour, write_config, write_events, write_export
+from support.bills import bedrock_hour, instance_hour, write_config, write_events, write_export
 from support.cur_exports import CUR2_LINE, csv_text, cur2_export, packed, parquet, stored
 from support.ledgers import ask, lazy_warehouse, publish_tables
 from support.spoiled import HOURS, MONTH, Ledger, run_events
@@ -26,7 +26,7 @@ def test_a_cost_that_is_the_word_null(tmp_path: Any, word: str) -> None:
     """Of three hours at 55.04 the last two bill nothing: 110.08."""
     lines = [HOUR, *[HOUR | {"line_item_unblended_cost": word}] * 2]
     assert warnings(tmp_path, lines) == [
-        "2 lines have no line_item_unblended_cost and bill 0, of which machine time has an unknown cost; at public "
+        "2 lines have no line_item_unblended_cost and bill 0, and what their usage costs is unknown; at public "
         "prices they are 110.08; the first is row 3. Have the file delivered again."
     ]
 
@@ -34,7 +34,7 @@ def test_a_cost_that_is_the_word_null(tmp_path: Any, word: str) -> None:
 def test_a_cost_that_is_null_in_parquet(tmp_path: Any) -> None:
     lines = [HOUR, *[HOUR | {"line_item_unblended_cost": None}] * 2]
     assert warnings(tmp_path, lines, "a-1.parquet") == [
-        "2 lines have no line_item_unblended_cost and bill 0, of which machine time has an unknown cost; at public "
+        "2 lines have no line_item_unblended_cost and bill 0, and what their usage costs is unknown; at public "
         "prices they are 110.08. Have the file delivered again."
     ]
 
@@ -155,16 +155,9 @@ def test_a_run_on_a_reservation_without_its_cost(tmp_path: Any) -> None:
 
 def test_machine_time_with_an_empty_cost(tmp_path: Any) -> None:
     """Of the run's two hours one costs 55.04 and the cell of the other is empty: billed 55.04, and what the run, its
-    use on demand and the savings rate come to is unknown. A volume with an empty cell costs nothing, as it bills."""
+    use on demand and the savings rate come to is unknown."""
     listed = {"pricing_public_on_demand_cost": "55.04"}
-    volume = {
-        **HOURS[0],
-        "line_item_usage_type": "USW2-EBS:VolumeUsage.gp3",
-        "line_item_resource_id": "vol-1",
-        "line_item_unblended_cost": "",
-        "product_instance_type": "",
-    }
-    write_export(tmp_path, {MONTH: [HOURS[0] | listed, HOURS[1] | listed | {"line_item_unblended_cost": ""}, volume]})
+    write_export(tmp_path, {MONTH: [HOURS[0] | listed, HOURS[1] | listed | {"line_item_unblended_cost": ""}]})
     write_events(tmp_path / "runs", run_events())
     builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
     costs = "list_cost_usd, effective_cost_usd, billed_cost_usd, cost_per_million_tokens_usd"
@@ -177,3 +170,37 @@ def test_machine_time_with_an_empty_cost(tmp_path: Any) -> None:
     ):
         assert ask(builder, unknown).rows() == [(None,)]
     assert ask(builder, "select sum(line_count) from fct_charge where is_cost_unknown").rows() == [(1,)]
+
+
+def test_other_usage_with_an_empty_cost(tmp_path: Any) -> None:
+    """A bucket bills 3.00 of two lines and a model 2.00 of two; the cells of the others are empty, as are those of a
+    fee, of a line without usage and of one listed at 0, which cost nothing. Known are 55.04 + 3 + 2, all is unknown.
+
+    So is what the checkpoint in the bucket and a million tokens cost.
+    """
+    empty = {"line_item_unblended_cost": ""}
+    stored_bytes = {"line_item_usage_type": "USW2-TimedStorage-ByteHrs", "line_item_product_code": "AmazonS3"}
+    kept = (
+        HOURS[0]
+        | stored_bytes
+        | {"line_item_resource_id": "ckpt", "product_instance_type": "", "pricing_unit": "GB-Mo"}
+    )
+    tokens = bedrock_hour("USE1-Claude4.6Sonnet-output-tokens", "1M tokens", "1", "2.00")
+    lines = [HOURS[0], kept | {"line_item_unblended_cost": "3.00"}, kept | empty, tokens, tokens | empty]
+    lines += [kept | empty | more for more in ({"line_item_line_item_type": "Fee"}, {"line_item_usage_amount": "0"})]
+    lines.append(kept | empty | {"pricing_public_on_demand_cost": "0"})
+    write_export(tmp_path, {MONTH: lines})
+    saved = {"event": "checkpoint_saved", "run_id": "good", "attempt": 1, "at": f"{MONTH}-01T00:30:00Z"}
+    saved |= {"checkpoint_id": "c-1", "step": 1, "bytes": 1 << 30, "uri": "s3://ckpt/c-1"}
+    write_events(tmp_path / "runs", [*run_events(), saved])
+    builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
+    assert ask(builder, "select sum(line_count) from fct_charge where is_cost_unknown").rows() == [(2,)]
+    costs = "billed_cost_usd, effective_cost_usd, is_cost_partial"
+    assert ask(builder, f"select {costs} from mart_cost_summary_monthly where dimension = 'total'").rows() == [
+        (Decimal("60.04"), Decimal("60.04"), True)
+    ]
+    per_million = "effective_cost_usd, cost_per_million_output_usd, missing_evidence"
+    assert ask(builder, f"select {per_million} from mart_inference_cost_daily where platform = 'bedrock'").rows() == [
+        (None, None, "cost: the bill has no cost of some use")
+    ]
+    assert ask(builder, "select retention_cost_usd from fct_checkpoint_retention").rows() == [(None,)]

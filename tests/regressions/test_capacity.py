@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
+from support.focus_exports import as_focus, focus_lines, normalized
 from support.lab import Lab
 from support.ledger_law import BASES, LINES_THAT_DO_NOT_SUM
 from support.ledgers import ask as ask_published
@@ -18,11 +19,13 @@ from support.random_ledgers import BLOCK, MONTH, Stay, at, machine_line, tracker
 from support.small_company import Company
 from support.stories import build_story
 
+from pipelines.ingest.billing.columns import CUR, FOCUS
 from pipelines.models.build import FailedChecks
 from pipelines.models.contract import load_contract
 from pipelines.models.warnings import failed_checks, sentence
 
 HOUR_MS = 3_600_000
+HOUR = timedelta(hours=1)
 
 
 def test_two_runs_on_one_node_both_charged_the_whole_node() -> None:
@@ -243,6 +246,84 @@ def test_a_line_of_more_than_its_hour_is_shared_out_as_the_hour_is(case: str) ->
         assert lab.ask(LINES_THAT_DO_NOT_SUM, "fct_ledger_line", "fct_charge") == []
         assert failing(lab, "fct_resource_hourly") == ["an_instance_is_billed_for_part_of_another_hour"]
         assert failing(lab, "fct_resource_share_hourly") == []
+
+
+# Further lines of an hour of i-0a that costs 2.00: hours and cost of each; then what the run of its first half pays.
+CORRECTED = {
+    # A quarter of the hour is taken back: the run used 30 of the 45 minutes that remain, 2/3 of 1.50.
+    "time and money back": ([("-0.25", "-0.50")], "1.0000000000"),
+    "money back, without hours": ([("0", "-0.50")], "0.7500000000"),
+    "money on top, without hours": ([("0", "0.50")], "1.2500000000"),
+    "all of it back": ([("-1", "-2.00")], "0.0000000000"),
+    # Taken back and billed anew at 1.50.
+    "billed anew": ([("-1", "-2.00"), ("1", "1.50")], "0.7500000000"),
+}
+
+
+@pytest.mark.parametrize("case", CORRECTED)
+@pytest.mark.parametrize("is_focus", [False, True])
+def test_what_corrects_an_hour_is_shared_out_as_the_hour_is(case: str, is_focus: bool) -> None:
+    """Design 3.6: the lines of a resource and hour are summed; whose the hour is, theirs is what corrects it."""
+    more, expected = CORRECTED[case]
+    bill = [machine_line("i-0a", 0, hours, cost) for hours, cost in [("1", "2.00"), *more]]
+    listed = CUR
+    if is_focus:
+        bill, listed = normalized(focus_lines(as_focus(bill), MONTH)), FOCUS
+    with Lab({MONTH: bill}, tracker([Stay(0, "i-0a", 8, 0, HOUR_MS // 2)]), listed=listed) as lab:
+        sql = "select bucket, sum(effective_cost_usd), sum(list_cost_usd), sum(billed_cost_usd) from {} group by 1"
+        paid = {bucket: costs for bucket, *costs in lab.ask(sql.format("fct_ledger"), "fct_ledger")}
+        assert paid["run"] == [Decimal(expected)] * 3
+        whole = Decimal("2.00") + sum(Decimal(cost) for _, cost in more)
+        assert paid.keys() == {"run", "idle"} and paid["idle"] == [whole - Decimal(expected)] * 3
+        assert lab.ask(LINES_THAT_DO_NOT_SUM, "fct_ledger", "fct_charge") == []
+        lines = lab.ask(sql.format("fct_ledger_line"), "fct_ledger_line")
+        assert {bucket: costs for bucket, *costs in lines} == paid
+        assert failing(lab, "fct_resource_hourly") == []
+
+
+def test_a_correction_of_an_hour_that_is_on_no_line_is_of_the_whole_hour() -> None:
+    """Facts 4.3: where the running seconds are unknown, a run's part is its overlap / 3600: a quarter of -2.00."""
+    with Lab({MONTH: [machine_line("i-0a", 0, "-1", "-2.00")]}, tracker([Stay(0, "i-0a", 8, 0, HOUR_MS // 4)])) as lab:
+        paid = lab.ask("select bucket, effective_cost_usd from fct_ledger order by 1", "fct_ledger")
+    assert paid == [("idle", Decimal("-1.50")), ("run", Decimal("-0.50"))]
+
+
+def late_hour(machine: str, started_at: datetime, file: str, **more: str) -> dict[str, str]:
+    """An hour of a machine at 2.00 in a file of its own month's bill or of the next one's."""
+    from_to = {"line_item_usage_start_date": str(started_at), "line_item_usage_end_date": str(started_at + HOUR)}
+    return machine_line(machine, 0, "1", "2.00", **from_to, source_file=file, **more)
+
+
+def test_usage_that_the_next_bill_has_is_its_times() -> None:
+    """Design 3.6: run-0 holds i-0a on 31 July from 22:00 to midnight; its last hour is on August's bill, as is 20:00.
+
+    So the run costs 2 x 2.00. The hour before it and the one after midnight, in which the machine stays up, are idle;
+    what it is billed for at 02:00, after a gap, is no run's. A run that a tag names has the late hour of i-0b, 2.00.
+    """
+    night = datetime(2026, 8, 1)
+    july = [late_hour("i-0a", night - 2 * HOUR, "july")]
+    august = [late_hour("i-0a", night + hours * HOUR, "august") for hours in (-4, -1, 0, 2)]
+    august.append(late_hour("i-0b", night - HOUR, "august", tag_run_id="run-1"))
+    stays = [Stay(0, "i-0a", None, since_first(night - 2 * HOUR), since_first(night))]
+    alive = [(0, stays[0].started_ms, stays[0].ended_ms), (1, stays[0].started_ms, stays[0].ended_ms)]
+    with Lab({"2026-07": july, "2026-08": august}, tracker(stays, alive)) as lab:
+        who = "resource_id, coalesce(run_id, bucket)"
+        paid = lab.ask(f"select {who}, sum(effective_cost_usd) from fct_ledger group by all order by all", "fct_ledger")
+        assert paid == [
+            ("i-0a", "idle", Decimal(4)),
+            ("i-0a", "run-0", Decimal(4)),
+            ("i-0a", "unattributed", Decimal(2)),
+            ("i-0b", "run-1", Decimal(2)),
+        ]
+        assert lab.ask(LINES_THAT_DO_NOT_SUM, "fct_ledger", "fct_charge") == []
+        august_alone = "select count(*) from {} where billing_period = '2026-08' and run_id = 'run-0'"
+        for table in ("detail_claim_gap_monthly", "detail_clock_offset_monthly"):
+            assert lab.ask(august_alone.format(table), table) == [(0,)]
+
+
+def since_first(moment: datetime) -> int:
+    """A moment in milliseconds since that of `at(0)`."""
+    return (moment - at(0)) // timedelta(milliseconds=1)
 
 
 def test_two_lines_that_exceed_their_hour_are_one_counted_twice() -> None:

@@ -26,7 +26,7 @@ with piece as (
     select {LINE}, {", ".join(BASES)} from fct_ledger where piece_kind <> 'whole'
 ),
 shared_out as (
-    select {LINE}, line_class, {", ".join(BASES)} from fct_charge where source_row is not null
+    select {LINE}, line_class, bucket, {", ".join(BASES)} from fct_charge where source_row is not null
 ),
 whole as (
     select {LINE}, {", ".join(f"case when count({base}) = count(*) then sum({base}) end as {base}" for base in BASES)}
@@ -36,7 +36,7 @@ select line.source_file, line.source_row,
     {", ".join(f"line.{base}, whole.{base} as pieces_{base}" for base in BASES)}
 from shared_out as line
 left join whole using ({LINE})
-where line.line_class <> 'capacity_unused'
+where line.line_class <> 'capacity_unused' and (line.bucket is null or whole.source_row is not null)
     and ({" or ".join(f"line.{base} is distinct from whole.{base}" for base in BASES)})
 """
 

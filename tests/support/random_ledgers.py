@@ -52,7 +52,7 @@ COSTS = st.one_of(
 )
 FEES = st.sampled_from(["0", "0.1", "36.00", "40.00", "1234.5678912345"])
 PARTS_OF_AN_HOUR = st.one_of(
-    st.sampled_from(["1", "1", "0.25", "0.3333333333", "0.0002777778", "0"]),
+    st.sampled_from(["1", "1", "0.25", "0.3333333333", "0.0002777778", "0", "-0.25"]),
     st.decimals(Decimal(0), Decimal(1), places=10).map(str),
 )
 

@@ -41,7 +41,7 @@ def staged(root: Path, events: Sequence[dict[str, Any]]) -> Engine:
         "select '' as pod_id, '' as resource_id, cast(1 as bigint) as accelerator_count where false",
     )
     month = "timestamp '2026-07-01' as started_at, timestamp '2026-08-01' as ended_at"
-    engine.view_sql("this_month", f"select '2026-07' as billing_period, {month}")
+    engine.view_sql("stg_aws__usage_span", f"select '2026-07' as billing_period, {month}, false as is_late")
     engine.view_sql("policy", "select 'folded' as team_spelling")
     for model in load_catalog().ordered:
         if model.name.startswith(("stg_tracker__", "stg_serving__")):

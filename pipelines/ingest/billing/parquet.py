@@ -75,7 +75,7 @@ def silent_amounts(
         count, amount = _where(file, billed, None, price)
         if count:
             warnings.append(
-                f"{count} lines have no {billed} and bill 0, of which machine time has an unknown cost; at public "
+                f"{count} lines have no {billed} and bill 0, and what their usage costs is unknown; at public "
                 f"prices they are {amount:,.2f}. Have the file delivered again."
             )
     read = {columns[source.position].name for sources in found.sources.values() for source in sources}

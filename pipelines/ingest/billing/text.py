@@ -184,7 +184,7 @@ class _Bill:
         billed, price = (self._amounts(name, texts) for name in (self.listed.billed, self.listed.list_price))
         if billed.null_count:
             before = (
-                f"have no {self.listed.billed} and bill 0, of which machine time has an unknown cost; at public prices "
+                f"have no {self.listed.billed} and bill 0, and what their usage costs is unknown; at public prices "
                 "they are "
             )
             self._add_silent(before, "", billed.is_null(), price)

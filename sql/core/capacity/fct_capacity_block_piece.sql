@@ -34,7 +34,11 @@ select
     case when share.share_no is null then hourly.hour_billed_cost_usd
         else piece_usd(hourly.hour_billed_cost_usd, share.lower_units, share.upper_units, share.billed_units) end as billed_cost_usd
 from hourly
-left join fct_resource_share_hourly as share
+-- An hour that a later month bills too is shared as the first of them has it.
+left join (
+    select * from fct_resource_share_hourly where resource_id in (select resource_id from fct_capacity_block_use_hourly)
+    qualify dense_rank() over (partition by resource_id, hour_started_at order by billing_period) = 1
+) as share
     on not hourly.is_unused
     and share.resource_id = hourly.resource_id
     and share.hour_started_at = hourly.hour_started_at

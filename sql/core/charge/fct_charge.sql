@@ -22,7 +22,7 @@ claimable as (
         -- What runs had attached or mounted is theirs by the time they had it.
         line.line_class = 'other' and claimed.claim_key is not null as is_attached,
         is_apportioned(line.line_class, line.market, line.resource_id, line.accelerator_family, claimed.claim_key,
-            line.usage_quantity, line.usage_started_at, line.usage_ended_at) as is_timed
+            line.usage_started_at, line.usage_ended_at) as is_timed
     from stg_aws__line_item as line
     left join claimed on claimed.claim_key
         = case when line.line_class = 'instance' then coalesce(job_name(line.resource_id), line.resource_id)
@@ -43,7 +43,9 @@ claimable as (
 bucketed as (
     select
         *, is_timed or is_attached as is_shared_out,
-        case when not is_attached and (not is_timed or line_class = 'capacity_unused')
+        -- A line without time of its own is whole unless others of its hour have some (fct_ledger_piece).
+        case when not is_attached and (not is_timed or line_class = 'capacity_unused'
+                or (line_class = 'instance' and usage_quantity * 7200000 < 1))
             then line_bucket(line_class, effective_rule, charge_category, accelerator_family, is_shared_usage,
                 named_run_id) end as bucket,
         effective_rule in ('savings_plan_unused', 'reservation_unused') as is_commitment_fee,
@@ -55,8 +57,7 @@ bucketed as (
 
 summed as (
     select
-        billing_period, charge_kind_id, usage_date, account_id, bucket, commitment_discount_id,
-        source_name, is_taggable,
+        billing_period, charge_kind_id, usage_date, account_id, bucket, commitment_discount_id, source_name, is_taggable,
         case when bucket = 'run' then named_run_id end as run_id,
         case when is_shared_out or is_serving or bucket = 'unattributed' then resource_id end
             as resource_id,

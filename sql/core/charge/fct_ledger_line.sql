@@ -36,8 +36,7 @@ piece as (
 
 hour_user as (
     select resource_id, hour_started_at, count(distinct run_id) as run_count
-    from piece
-    where piece_kind = 'instance_hour' and bucket = 'run' group by resource_id, hour_started_at
+    from piece where piece_kind = 'instance_hour' and bucket = 'run' group by resource_id, hour_started_at
 ),
 
 entry as (
@@ -56,6 +55,7 @@ entry as (
     left join dim_provisional_run as provisional on provisional.is_provisional
         and provisional.run_key = folded(line.tag_run_id) and (line.bucket = 'unattributed'
             or line.bucket = 'shared' and line.usage_date between provisional.first_date and provisional.last_date)
+    anti join piece using (source_name, source_file, source_row)
     where line.bucket is not null
 
     union all

@@ -6,8 +6,7 @@
 with attached as (
     select source_name, source_file, source_row, coalesce(storage_id(resource_id), resource_id) as attached_id,
         unix_ms(usage_started_at) as line_started_ms, unix_ms(usage_ended_at) as line_ended_ms
-    from fct_charge
-    where line_class = 'attached'
+    from fct_charge where line_class = 'attached'
 ),
 
 held as (
@@ -26,8 +25,7 @@ held as (
 
 cut as (
     select
-        *, row_number() over stays as piece_no,
-        sum(ended_ms - started_ms) over stays as upper_units
+        *, row_number() over stays as piece_no, sum(ended_ms - started_ms) over stays as upper_units
     from held
     window stays as (partition by source_name, source_file, source_row 
         order by coalesce(run_id, server_id), run_id is null, attempt_no, started_ms
@@ -35,16 +33,13 @@ cut as (
 ),
 
 taken as (
-    select source_name, source_file, source_row, max(upper_units) as units
-    from cut
-    group by source_name, source_file, source_row
+    select source_name, source_file, source_row, max(upper_units) as units from cut group by all
 ),
 
 rest as (
     select line.*, coalesce(taken.units, 0) as taken_units,
         greatest(coalesce(taken.units, 0), line.line_ended_ms - line.line_started_ms) as whole_units
-    from attached as line
-    left join taken using (source_name, source_file, source_row)
+    from attached as line left join taken using (source_name, source_file, source_row)
 ),
 
 attached_share as (
@@ -52,34 +47,39 @@ attached_share as (
         cut.source_name, cut.source_file, cut.source_row, cut.piece_no, cut.bucket, cut.run_id, cut.attempt_no,
         cut.server_id, cut.evidence, cut.started_ms, cut.ended_ms, cut.upper_units - (cut.ended_ms - cut.started_ms) as lower_units,
         cut.upper_units, rest.whole_units
-    from cut
-    join rest using (source_name, source_file, source_row)
+    from cut join rest using (source_name, source_file, source_row)
 
     union all
 
     select
         source_name, source_file, source_row, 1000000, 'shared', null, null, null, null, line_started_ms, line_ended_ms,
         taken_units, whole_units, whole_units
-    from rest
-    where taken_units < whole_units
+    from rest where taken_units < whole_units
+),
+
+-- What corrects an hour, or has no time of its own, is shared out as the hour is.
+in_hour as (
+    select line.source_name, line.source_file, line.source_row
+    from fct_charge as line
+    join fct_resource_hourly as hour
+        on hour.resource_id = line.resource_id and hour.hour_started_at = line.usage_started_at
+    where line.line_class = 'instance' and line.bucket is not null
 )
 
 select
     billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer,
     billing_currency, 'whole' as piece_kind, cast(null as varchar) as source_name, cast(null as varchar) as source_file,
     cast(null as bigint) as source_row, cast(0 as bigint) as piece_no, bucket, charge_category, service, region_id,
-    accelerator_family, market, run_id, cast(null as bigint) as attempt_no,
-    cast(null as varchar) as server_id,
+    accelerator_family, market, run_id, cast(null as bigint) as attempt_no, cast(null as varchar) as server_id,
     case when bucket = 'run' then case when tag_run_id is null then 'tag' else 'tag_folded' end end as evidence, resource_id,
     -- Elsewhere it is kept for reserved capacity, and would only lengthen the ledger.
     case when source_row is not null or accelerator_family <> 'none' then instance_type end as instance_type, tag_owner, tag_team, tag_run_id, iam_principal,
     cast(null as timestamp) as hour_started_at, cast(null as bigint) as started_ms, cast(null as bigint) as ended_ms, cast(null as bigint) as used_units,
     cast(null as bigint) as billed_units, is_unpriced, is_cost_unknown,
-    sum(accelerator_hours) as accelerator_hours,
-    sum(list_cost_usd) as list_cost_usd,
-    sum(effective_cost_usd) as effective_cost_usd,
-    sum(billed_cost_usd) as billed_cost_usd
+    sum(accelerator_hours) as accelerator_hours, sum(list_cost_usd) as list_cost_usd,
+    sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd
 from fct_charge
+anti join in_hour using (source_name, source_file, source_row)
 where bucket is not null
 group by all
 

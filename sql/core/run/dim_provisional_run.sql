@@ -3,15 +3,19 @@
 -- kind of use is no run, nor is a value in use for 30 days without a gap.
 with tagged as (
     select tag_run_id, usage_date, accelerator_hours
-    from fct_charge
-    where bucket = 'unattributed' and tag_run_id is not null
+    from fct_charge as line
+    anti join fct_resource_share_hourly as share on line.line_class = 'instance'
+        and share.billing_period = line.billing_period
+        and share.resource_id = line.resource_id and share.hour_started_at = line.usage_started_at
+    where line.bucket = 'unattributed' and line.tag_run_id is not null
 
     union all
 
     select line.tag_run_id, line.usage_date, line.usage_quantity * line.accelerator_count
     from fct_charge as line
     join fct_resource_share_hourly as share
-        on share.resource_id = line.resource_id and share.hour_started_at = line.usage_started_at
+        on share.billing_period = line.billing_period
+        and share.resource_id = line.resource_id and share.hour_started_at = line.usage_started_at
     where line.line_class = 'instance' and line.tag_run_id is not null and share.bucket = 'unattributed'
 ),
 

@@ -4,7 +4,7 @@ with storage as (
     select billing_month, storage_bucket_id, billing_currency,
         unix_ms(cast(billing_month as timestamp)) as month_started_ms,
         unix_ms(cast(billing_month + interval 1 month as timestamp)) as month_ended_ms,
-        sum(stored_gib_months) as stored_gib_months, sum(effective_cost_usd) as effective_cost_usd
+        sum(stored_gib_months) as stored_gib_months, known_sum(effective_cost_usd) as effective_cost_usd
     from fct_charge_sum_monthly
     where storage_bucket_id is not null
     group by billing_month, storage_bucket_id, billing_currency
@@ -40,6 +40,6 @@ weighed as (
 
 select
     run_id, checkpoint_id, billing_currency,
-    sum(usd_per(cast(effective_cost_usd as double) * held_gib_months, whole_gib_months)) as retention_cost_usd
+    known_sum(usd_per(cast(effective_cost_usd as double) * held_gib_months, whole_gib_months)) as retention_cost_usd
 from weighed
 group by run_id, checkpoint_id, billing_currency

@@ -60,10 +60,10 @@ wanted as (
     select billing_period, run_id, attempt_no, instance_type, account_id, region_id, min(resource_id) as any_resource_id,
         min(started_ms) as started_ms, max(ended_ms) as ended_ms, max(started_ms) as all_started_ms, min(ended_ms) as first_ended_ms,
         max(accelerators_used) as accelerators_used, count(distinct resource_id) as machine_count,
-        row_number() over (order by run_id, attempt_no, instance_type, account_id, region_id) as wanted_no
+        row_number() over (order by run_id, attempt_no, instance_type, account_id, region_id, max(ended_ms)) as wanted_no
     from stg_tracker__stay_monthly
     where stay_kind = 'machine' and is_any_machine
-    group by billing_period, run_id, attempt_no, instance_type, account_id, region_id
+    group by billing_period, run_id, attempt_no, instance_type, account_id, region_id, is_before_month(billing_period, ended_ms)
 ),
 
 fit as (

@@ -1,14 +1,17 @@
 -- One row per billed resource and hour that a run could use, and where in the hour its billed seconds lie.
 -- partition: billing_period
 -- A resource that a run held, or whose tag named one, keeps its claim across the month's end as long as it stays up.
+-- Several lines share an instance-hour (part Savings Plan, part on demand, part corrected): sum them first. What takes
+-- all of its time back leaves the time it had; what gives money back for time on no line here is of the whole hour.
 with resource_hour as (
     select
         billing_period,
         resource_id,
         usage_started_at as hour_started_at,
         unix_ms(usage_started_at) as hour_ms,
-        -- Several lines share an instance-hour (part Savings Plan, part on demand): sum them first.
-        cast(round(sum(usage_quantity) * 3600000) as bigint) as billed_ms,
+        cast(round(case when sum(usage_quantity) * 7200000 >= 1 then sum(usage_quantity)
+            when sum(greatest(usage_quantity, 0)) * 7200000 >= 1 then sum(greatest(usage_quantity, 0))
+            else 1 end * 3600000) as bigint) as billed_ms,
         max(instance_type) as instance_type,
         nullif(min(instance_type), max(instance_type)) as other_instance_type,
         max(accelerator_family) as accelerator_family,
@@ -16,10 +19,12 @@ with resource_hour as (
         max(capacity_reservation_id) as capacity_reservation_id,
         max(tag_run_id) as tag_run_id, nullif(min(tag_run_id), max(tag_run_id)) as other_tag_run_id,
         max(account_id) as account_id, max(region_id) as region_id,
-        job_name(resource_id) is not null as is_job, is_instance_id(resource_id) as is_instance
+        job_name(resource_id) is not null as is_job, is_instance_id(resource_id) as is_instance,
+        is_before_month(billing_period, unix_ms(usage_started_at) + 3600000) as is_late
     from fct_charge
     where line_class = 'instance'
     group by billing_period, resource_id, usage_started_at
+    having sum(greatest(usage_quantity, 0)) * 7200000 >= 1 or min(effective_cost_usd) < 0
 ),
 
 earlier as (
@@ -36,9 +41,10 @@ select
     capacity_reservation_id, tag_run_id, other_tag_run_id, account_id, region_id, is_job,
     window_started_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_started_ms,
     window_ended_ms(hour_ms, billed_ms, lag(hour_ms) over neighbor, lead(hour_ms) over neighbor) as window_ended_ms,
+    -- Of usage billed late the month before has the other hours; there the time that no run used is idle.
     (held.held_key is not null or named.held_key is not null)
-        and hour_ms - unix_ms(cast(date_trunc('month', hour_started_at) as timestamp))
-            = (row_number() over neighbor - 1) * 3600000
+        and (is_late or hour_ms - unix_ms(cast(billing_period || '-01' as timestamp))
+            = (row_number() over (partition by resource_id, is_late order by hour_ms) - 1) * 3600000)
         as was_held_before
 from resource_hour
 left join earlier as held on held.held_key = resource_id

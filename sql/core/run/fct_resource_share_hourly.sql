@@ -111,8 +111,8 @@ from (
     select hour.*, case when known.is_by_tag is null then hour.was_held_before else not known.is_by_tag
         or hour.tag_run_id is null or recorded.run_key is not null or names_no_run(folded(hour.tag_run_id)) end as is_idle
     from fct_resource_hourly as hour
-    left join (select resource_id, bool_and(evidence in ('tag', 'tag_folded')) as is_by_tag
-        from fct_resource_claim_monthly where is_claim group by resource_id) as known using (resource_id)
+    left join (select resource_id, bool_and(evidence in ('tag', 'tag_folded')) as is_by_tag from fct_resource_claim_monthly
+        where is_claim and not is_before_month(billing_period, ended_ms) group by resource_id) as known using (resource_id)
     left join (select distinct folded(run_id) as run_key from stg_tracker__stay_monthly) as recorded
         on recorded.run_key = folded(hour.tag_run_id)
 ) as hour

@@ -1,5 +1,5 @@
 -- One row per stay of a run or a server, clipped to the month: an attempt, and what it held of billed machines and
--- storage, or had held before.
+-- storage, or had held before; clipped once more to the time before the month of which the month's bill has usage.
 -- partition: billing_period
 -- A run that ends today changes the months it ran in and the next, and no other month is built again.
 with machine as (
@@ -102,9 +102,9 @@ stay as (
 )
 
 select
-    month.billing_period, stay.stay_kind, stay.run_id, stay.attempt_no, stay.resource_id,
-    unix_ms(greatest(stay.started_at, month.started_at)) as started_ms,
-    unix_ms(least(stay.ended_at, month.ended_at)) as ended_ms,
+    span.billing_period, stay.stay_kind, stay.run_id, stay.attempt_no, stay.resource_id,
+    unix_ms(greatest(stay.started_at, span.started_at)) as started_ms,
+    unix_ms(least(stay.ended_at, span.ended_at)) as ended_ms,
     stay.is_any_machine, stay.instance_type, stay.account_id, stay.region_id, stay.accelerators_used,
     stay.capacity_reservation_id, stay.evidence, stay.server_id, stay.bucket,
     -- A tag in another spelling names the run if no other run has one.
@@ -112,9 +112,9 @@ select
         as has_one_spelling,
     team_name(run.team, policy.team_spelling) as team, run.owner
 from stay
-cross join this_month as month
+cross join stg_aws__usage_span as span
 cross join policy
 left join tracker_run as run on run.run_id = stay.run_id
-where stay.ended_at > month.started_at
-    and case when stay.stay_kind = 'earlier' then stay.started_at <= month.started_at
-        else stay.started_at < month.ended_at end
+where stay.ended_at > span.started_at
+    and case when stay.stay_kind = 'earlier' then stay.started_at <= span.started_at and not span.is_late
+        else stay.started_at < span.ended_at end

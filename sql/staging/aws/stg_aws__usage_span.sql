@@ -1,0 +1,11 @@
+-- One row per span of time of which a month's bill has usage: the month, and what lies before it of usage billed late.
+-- partition: billing_period
+-- stored: no
+select billing_period, started_at, ended_at, false as is_late from this_month
+
+union all
+
+select month.billing_period, min(used.started_at), month.started_at, true
+from this_month as month
+join stg_aws__billed_stretch as used on used.started_at < month.started_at
+group by month.billing_period, month.started_at
