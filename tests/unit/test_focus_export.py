@@ -25,16 +25,18 @@ from support.cur_exports import (
     parquet,
     stored,
 )
-from support.focus_exports import focus_export, write_focus_export
+from support.focus_exports import focus_export, normalized, write_focus_export
 from support.focus_rules import COLUMNS, official_faults, violations
+from support.lab import Lab
 from support.ledgers import FOCUS_TABLES, ask, publish_tables
-from support.rich_bill import LINES
+from support.rich_bill import LINES, PLAN
 from support.small_company import AUGUST, GPU_COST, JULY, Company
 
 from pipelines.base.console import Console
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.settings import load_settings
 from pipelines.exports.focus import OTHERS, export_focus
+from pipelines.ingest.billing.columns import FOCUS
 from pipelines.models.build import Builder
 
 FILES = ("cost_and_usage.csv", "cost_and_usage.parquet")
@@ -42,6 +44,7 @@ FILES = ("cost_and_usage.csv", "cost_and_usage.parquet")
 OURS = {
     f"x_{name}"
     for name in (
+        "AmortizedCost",
         "BillingEntity",
         "LineItemType",
         "ListCost",
@@ -316,6 +319,88 @@ def test_the_export_reads_back_to_the_same_figures(trip: tuple[Builder, Path], t
     again = publish_tables(config, list(FIGURES))
     for table, sql in FIGURES.items():
         assert ask(again, sql).rows() == ask(builder, sql).rows(), table
+
+
+def both_ways(lines: list[dict[str, str]], *questions: tuple[str, str]) -> list[list[tuple]]:
+    """The answers of the questions (columns, table) from the bill and from its export, which are the same."""
+    names = [*COLUMNS, *sorted(OURS)]
+    charges = "stg_aws__focus_charge"
+    with Lab({JULY: lines}, {}) as lab:
+        answers = [lab.ask(f"select {columns} from {table} order by all", table) for columns, table in questions]
+        rows = lab.ask(f"select {', '.join(names)} from {charges}", charges)
+    lines = [{name: str(value) for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
+    with Lab({JULY: normalized(lines)}, {}, listed=FOCUS) as lab:
+        again = [lab.ask(f"select {columns} from {table} order by all", table) for columns, table in questions]
+    assert again == answers
+    return answers
+
+
+def charge(charge_type: str, cost: str, **more: str) -> dict[str, str]:
+    """A line of an hour of July, as a row of the normalized bill."""
+    return {
+        "bill_invoicing_entity": "AWS",
+        "line_item_line_item_type": charge_type,
+        "line_item_unblended_cost": cost,
+        "line_item_usage_amount": "1",
+        "line_item_usage_end_date": "2026-07-14 11:00:00",
+        "line_item_usage_start_date": "2026-07-14 10:00:00",
+        "line_item_usage_type": "USW2-BoxUsage:p5.48xlarge",
+        **more,
+    }
+
+
+def test_costs_before_negotiated_discounts_read_back() -> None:
+    """A plan of 40.00 an hour, 30.00 of it used for an hour that lists at 55.04, under a discount of 10 %.
+
+    Billed 40.00 and 27.00 + 9.00 effective: 4.00 is the discount, and no fee lacks its use.
+    """
+    plan = {"savings_plan_savings_plan_a_r_n": PLAN}
+    net = "line_item_net_unblended_cost"
+    covered = charge(
+        "SavingsPlanCoveredUsage", "55.04", pricing_public_on_demand_cost="55.04", line_item_resource_id="i-0a",
+        savings_plan_savings_plan_effective_cost="30", savings_plan_net_savings_plan_effective_cost="27",
+        **{net: "55.04"}, **plan,
+    )  # fmt: skip
+    fee = charge(
+        "SavingsPlanRecurringFee", "40", line_item_product_code="ComputeSavingsPlans", line_item_usage_type="SP:1yr",
+        savings_plan_total_commitment_to_date="40", savings_plan_used_commitment="30", **{net: "36"}, **plan,
+    )  # fmt: skip
+    lines = [covered, charge("SavingsPlanNegation", "-55.04", **{net: "-55.04"}, **plan), fee]
+    used, rate, invoice = both_ways(
+        lines,
+        (
+            "commitment_cost_usd, used_cost_usd, unused_cost_usd, net_savings_usd, unallocated_fee_usd",
+            "mart_commitment_utilization_monthly",
+        ),
+        (
+            "usage_cost_usd, unused_cost_usd, effective_savings_rate_ratio, savings_scope",
+            "mart_effective_savings_rate_monthly",
+        ),
+        ("commitment_timing_usd, netted_discount_usd", "mart_invoice_reconciliation_monthly"),
+    )
+    assert [float(figure) for figure in used[0]] == [40, 30, 10, 15.04, 0]
+    assert (Decimal(30), Decimal(10)) in [row[:2] for row in rate]
+    assert invoice == [(Decimal(0), Decimal(4))]
+
+
+def test_refunds_and_discounts_read_back_as_what_they_are() -> None:
+    """A discount of a type that no list of AWS's has, -1.10, and the refund of a plan's upfront fee, -100.00."""
+    refund = {"line_item_line_item_description": "Refund for one-time fee for Savings Plan ID: sp-1"}
+    lines = [
+        charge("SppDiscount", "-1.10"),
+        charge("Refund", "-100", line_item_product_code="ComputeSavingsPlans", **refund),
+    ]
+    charges, invoice = both_ways(
+        lines,
+        ("charge_category, effective_rule, charge_description, effective_cost_usd", "fct_charge"),
+        (
+            "discount_usd, neutralised_refund_usd, netted_discount_usd, upfront_fee_usd",
+            "mart_invoice_reconciliation_monthly",
+        ),
+    )
+    assert [row[:2] for row in charges] == [("Discount", "discount"), ("Refund", "refund")]
+    # The discount counts as billed, so nothing of it stands between the bases.
+    assert invoice == [(Decimal(0), Decimal(-100), Decimal(0), Decimal(0))]
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ with report as (
 
 focus as (
     select
-        *,
+        *, coalesce(x_amortized_cost, effective_cost, 0) as amortized_cost,
         billing_month_of(billing_period_start, billing_period) as billing_month,
         focus_commitment_id(line) as commitment_id,
         focus_is_savings_plan(commitment_discount_category, commitment_discount_type, focus_commitment_id(line))
@@ -94,9 +94,9 @@ declared as (
         coalesce(sub_account_id, focus.billing_account_id), focus.billing_currency, focus.commitment_id,
         coalesce(plan.commitment_kind, 'reserved_instance'),
         coalesce(rest_started_at, charge_period_start), coalesce(rest_ended_at, charge_period_end),
-        coalesce(effective_cost, 0), billed_cost,
-        case when rest_started_at is not null then null when is_unused then 0 else coalesce(effective_cost, 0) end,
-        case when is_unused then coalesce(effective_cost, 0) else 0 end,
+        amortized_cost, billed_cost,
+        case when rest_started_at is not null then null when is_unused then 0 else amortized_cost end,
+        case when is_unused then amortized_cost else 0 end,
         null, null, null, null, null, null, null
     from whole as focus
     left join plan

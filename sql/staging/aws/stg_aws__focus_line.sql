@@ -30,7 +30,7 @@ select
     line.account_id, line.invoice_id, line.billing_currency, line.charge_type, line.effective_rule, line.line_class,
     line.service, line.usage_type, line.region_id, line.resource_id, line.instance_type, line.market,
     line.capacity_reservation_id, line.usage_started_at, line.usage_ended_at, line.usage_quantity,
-    line.list_cost_usd, line.effective_cost_usd, line.billed_cost_usd,
+    line.list_cost_usd, line.amortized_cost_usd, line.effective_cost_usd, line.billed_cost_usd,
     line.line_item_unblended_cost as unblended_cost_usd,
     line.bill_payer_account_name as payer_account_name,
     line.line_item_usage_account_name as account_name,

@@ -81,7 +81,7 @@ select
     coalesce(sum(billed_cost), 0) as net_billed_cost_usd,
     cast(0 as decimal(20, 10)) as in_line_discount_usd,
     -- What commitments cost over their hours beyond their fees is the month's part of what was paid upfront.
-    coalesce(sum(case when focus_is_commitment(line) then effective_cost
+    coalesce(sum(case when focus_is_commitment(line) then coalesce(x_amortized_cost, effective_cost)
         - case when charge_category = 'Purchase' and charge_frequency = 'Recurring' then billed_cost else 0 end end), 0)
         as amortized_upfront_usd,
     cast(0 as decimal(20, 10)) as savings_plan_offset_usd,
