@@ -323,16 +323,19 @@ def test_the_export_reads_back_to_the_same_figures(trip: tuple[Builder, Path], t
 
 def both_ways(lines: list[dict[str, str]], *questions: tuple[str, str]) -> list[list[tuple]]:
     """The answers of the questions (columns, table) from the bill and from its export, which are the same."""
+
+    def answers(lab: Lab) -> list[list[tuple]]:
+        return [lab.ask(f"select {what} from {table} group by all order by all", table) for what, table in questions]
+
     names = [*COLUMNS, *sorted(OURS)]
     charges = "stg_aws__focus_charge"
     with Lab({JULY: lines}, {}) as lab:
-        answers = [lab.ask(f"select {columns} from {table} order by all", table) for columns, table in questions]
+        first = answers(lab)
         rows = lab.ask(f"select {', '.join(names)} from {charges}", charges)
     lines = [{name: str(value) for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
     with Lab({JULY: normalized(lines)}, {}, listed=FOCUS) as lab:
-        again = [lab.ask(f"select {columns} from {table} order by all", table) for columns, table in questions]
-    assert again == answers
-    return answers
+        assert answers(lab) == first
+    return first
 
 
 def charge(charge_type: str, cost: str, **more: str) -> dict[str, str]:
@@ -401,6 +404,25 @@ def test_refunds_and_discounts_read_back_as_what_they_are() -> None:
     assert [row[:2] for row in charges] == [("Discount", "discount"), ("Refund", "refund")]
     # The discount counts as billed, so nothing of it stands between the bases.
     assert invoice == [(Decimal(0), Decimal(-100), Decimal(0), Decimal(0))]
+
+
+def test_a_capacity_block_under_a_discount_reads_back_at_what_it_costs() -> None:
+    """A block for 100.00, of which a discount of 10 % takes 10.00 on a line of its own: 90.00 effective and billed."""
+    block = {
+        "line_item_usage_type": "USW2-CapacityBlockFee:p5.48xlarge",
+        "reservation_reservation_a_r_n": "arn:aws:ec2:us-west-2:000033334444:capacity-reservation/cr-0b10c5",
+    }
+    lines = [
+        charge("Fee", "100", line_item_net_unblended_cost="90", **block),
+        charge("EdpDiscount", "-10", line_item_net_unblended_cost="0", **block),
+    ]
+    costs = "bucket, charge_category, sum(effective_cost_usd), sum(billed_cost_usd)"
+    (ledger,) = both_ways(lines, (costs, "fct_ledger"))
+    # No hours of it are on the bill, so the fee is unused; the discount is inside its net cost.
+    assert ledger == [
+        ("capacity_unused", "Purchase", Decimal(90), Decimal(100)),
+        ("other", "Discount", Decimal(0), Decimal(-10)),
+    ]
 
 
 @pytest.mark.slow
