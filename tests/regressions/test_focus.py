@@ -232,6 +232,14 @@ def test_a_correction_is_no_usage_of_this_month() -> None:
     ]
 
 
+def test_the_refund_of_a_plans_fee_costs_nothing_as_the_fee_did() -> None:
+    """An upfront fee counts nothing, so 50.00 of it given back count nothing; any other correction is money."""
+    back = {"ChargeCategory": "Adjustment", "ChargeClass": "Correction", "BilledCost": "-50", "EffectiveCost": "-50"}
+    fee = {**back, "ChargeDescription": "Refund for one-time fee for Savings Plan ID: sp-1"}
+    what = "effective_cost_usd, amortized_cost_usd, billed_cost_usd"
+    assert staged(what, fee, back) == [(0, 0, -50), (-50, -50, -50)]
+
+
 def test_another_clouds_lines_are_no_runs() -> None:
     """One FOCUS table may hold several providers; a tag on a line of another one names none of our runs."""
     ours = {**NODE, "HostProviderName": "", "tag_run_id": "r-1"}

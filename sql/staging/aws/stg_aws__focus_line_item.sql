@@ -104,11 +104,12 @@ select
         focus_list_cost(effective_rule, line_class, is_usage, operation, pricing_category, list_cost) end
         as decimal(20, 10)) as list_cost_usd,
     -- What differs where there is no commitment is a discount.
-    cast(coalesce(x_amortized_cost, case when is_commitment(effective_rule) or effective_rule = 'upfront_fee'
-        then effective_cost else billed_cost end, 0)
+    cast(coalesce(x_amortized_cost, case when is_plan_fee_refund(effective_rule, charge_description) then 0
+        when is_commitment(effective_rule) or effective_rule = 'upfront_fee' then effective_cost else billed_cost end, 0)
         as decimal(20, 10)) as amortized_cost_usd,
-    cast(focus_effective_cost(effective_rule, line_class, market, x_line_item_type is not null, billed_cost,
-        effective_cost) as decimal(20, 10)) as effective_cost_usd, cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
+    cast(focus_effective_cost(effective_rule, line_class, market, charge_description, x_line_item_type is not null,
+        billed_cost, effective_cost) as decimal(20, 10)) as effective_cost_usd,
+    cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
     -- Other clouds may share the export.
     case when billing_entity in ('AWS', 'AWS Marketplace') then tag_run_id end as tag_run_id, tag_owner, tag_team
 from bought as line
