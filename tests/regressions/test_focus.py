@@ -189,6 +189,16 @@ def test_unused_commitment_is_on_its_own_line_and_has_no_hours() -> None:
     assert ledger(what, plan, idle) == [("commitment_unused", Decimal(17), Decimal(0), Decimal(0))]
 
 
+def test_what_a_sagemaker_plan_left_unused_is_nobodys_use_of_ai() -> None:
+    """An endpoint of 20.00 next to 6.00 that a plan left unused: only the endpoint's needs an owner."""
+    endpoint = {"x_ServiceCode": "AmazonSageMaker", "SkuMeter": "USW2-Host:ml.inf2.48xlarge", "ConsumedQuantity": "1"}
+    idle = {"CommitmentDiscountStatus": "Unused", "x_ServiceCode": "MachineLearningSavingsPlans", "EffectiveCost": "6"}
+    owner = "detail_serving_owner_monthly"
+    with lab({**endpoint, "BilledCost": "20", "EffectiveCost": "20"}, {**PLAN, **idle}) as made:
+        found = made.ask(f"select service, effective_cost_usd from {owner}", owner)
+    assert found == [("AmazonSageMaker", 20)]
+
+
 def test_what_a_reservation_left_unused_in_an_open_month_stops_at_its_newest_hour() -> None:
     """A reservation of 2.00 an hour, used in the first two of July's 744 hours; the third ran on demand.
 
