@@ -248,6 +248,9 @@ FIGURES = {
     "mart_invoice_reconciliation_monthly": "select invoice_id, billing_entity, invoice_issuer, status, invoice_status, "
     "billed_cost_usd, ledger_cost_usd, effective_cost_usd, upfront_fee_usd, amortized_upfront_usd, credit_usd, "
     "invoiced_cost_usd, invoice_difference_usd from mart_invoice_reconciliation_monthly order by all",
+    "mart_commitment_utilization_monthly": "select commitment_id, commitment_kind, instance_family, covered_hours, "
+    "case when commitment_kind = 'reserved_instance' then region_id end from mart_commitment_utilization_monthly "
+    "order by all",
     "stg_aws__commitment": "select commitment_discount_id, commitment_kind, payment_option, purchase_term, "
     "started_at, ended_at, commitment_per_hour_usd, currency from stg_aws__commitment",
 }
@@ -423,6 +426,19 @@ def test_a_capacity_block_under_a_discount_reads_back_at_what_it_costs() -> None
         ("capacity_unused", "Purchase", Decimal(90), Decimal(100)),
         ("other", "Discount", Decimal(0), Decimal(-10)),
     ]
+
+
+def test_a_model_of_the_marketplace_reads_back_by_its_name() -> None:
+    """Two million tokens of a model that another sells under the product code of Amazon Bedrock, 6.00."""
+    model = charge(
+        "Usage", "6", line_item_product_code="AmazonBedrock", bill_billing_entity="AWS Marketplace",
+        pricing_unit="Units",
+        product_product_name="Claude Opus 4 (Amazon Bedrock Edition)", pricing_public_on_demand_cost="6",
+        line_item_line_item_description="AWS Marketplace software usage|us-west-2|Million Input Tokens",
+        line_item_usage_type="USW2-MP:USW2_InputTokenCount-Units", line_item_usage_amount="2",
+    )  # fmt: skip
+    (cost,) = both_ways([model], ("model, input_tokens, effective_cost_usd", "mart_inference_cost_daily"))
+    assert cost == [("Claude Opus 4", Decimal(2_000_000), Decimal(6))]
 
 
 @pytest.mark.slow

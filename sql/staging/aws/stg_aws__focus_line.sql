@@ -44,7 +44,7 @@ select
     line.product_product_family as product_family,
     coalesce(line.product_servicecode, line.service) as service_code,
     -- A product that others sell is known by its name, one of AWS that our list lacks by its code.
-    coalesce(service.service_name, case when line.is_resold then nullif(trim(line.product_product_name), '') end,
+    coalesce(case when line.is_resold then nullif(trim(line.product_product_name), '') end, service.service_name,
         line.service) as service_name,
     coalesce(service.service_category, case when line.is_resold and line.product_product_name like '%Bedrock%'
         then 'AI and Machine Learning' end, 'Other') as service_category,
