@@ -250,6 +250,30 @@ def test_the_refund_of_a_plans_fee_costs_nothing_as_the_fee_did() -> None:
     assert staged(what, fee, back) == [(0, 0, -50), (-50, -50, -50)]
 
 
+@pytest.mark.parametrize(
+    ("discounts", "before"), [('{"edp_discount": -3.0}', (None, None)), ('{"edp_discount": 0.0}', (27, "0.49"))]
+)
+def test_a_rate_before_discounts_is_unknown_where_costs_are_after_them(discounts: str, before: tuple) -> None:
+    """An hour that lists at 55.04 under a plan costs 27.00 and leaves 1.00 unused: 28.00 after discounts.
+
+    What it costs before the 3.00 that the line names is not on the bill; without a discount both are 1 - 28 / 55.04.
+    """
+    used = {**COVERED, "ListCost": "55.04", "EffectiveCost": "27", "x_Discounts": discounts}
+    idle = {**PLAN, "CommitmentDiscountStatus": "Unused", "PricingCategory": "Committed", "EffectiveCost": "1"}
+    mart = "mart_effective_savings_rate_monthly"
+    with lab(used, idle) as made:
+        found = made.ask(
+            "select savings_scope, usage_cost_usd, round(effective_savings_rate_ratio, 2), lost_savings_reason "
+            f"from {mart} where savings_scope in ('classic', 'all_usage_after_discounts') order by all",
+            mart,
+        )
+    reason = "unknown: the bill shows costs after negotiated discounts alone" if before[0] is None else None
+    assert found == [
+        ("all_usage_after_discounts", 27, Decimal("0.49"), None),
+        ("classic", before[0], before[1] and Decimal(before[1]), reason),
+    ]
+
+
 def test_another_clouds_lines_are_no_runs() -> None:
     """One FOCUS table may hold several providers; a tag on a line of another one names none of our runs."""
     ours = {**NODE, "HostProviderName": "", "tag_run_id": "r-1"}

@@ -46,6 +46,7 @@ OURS = {
     for name in (
         "AmortizedCost",
         "BillingEntity",
+        "Discounts",
         "LineItemType",
         "ListCost",
         "Operation",

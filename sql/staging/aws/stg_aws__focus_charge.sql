@@ -112,7 +112,7 @@ select
     case when is_priced then sku_price_id end as "SkuPriceId",
     account_id as "SubAccountId", coalesce(account_name, account_id) as "SubAccountName", 'Account' as "SubAccountType",
     tag_json as "Tags", focus_amortized_cost(half, commitment_id, amortized_cost_usd) as "x_AmortizedCost",
-    billing_entity as "x_BillingEntity", charge_type as "x_LineItemType",
+    billing_entity as "x_BillingEntity", cast(null as varchar) as "x_Discounts", charge_type as "x_LineItemType",
     -- ListCost may not be null; what AWS states no public price for stays unknown here.
     case when half = 'accrued' then 0 * list_cost_usd else list_cost_usd end as "x_ListCost",
     operation as "x_Operation", billed_unit as "x_PricingUnit",

@@ -50,7 +50,8 @@ select
     case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.newest_usage_at end
         as newest_usage_at,
     case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.usage_until_at end
-        as usage_until_at
+        as usage_until_at,
+    false as is_net_only
 from total
 left join ref_line_item_type as rule on rule.line_item_type = total.charge_type
 
@@ -91,6 +92,8 @@ select
     max(charge_period_start) filter (where charge_category = 'Usage') as newest_usage_at,
     max(charge_period_end) filter (
         where charge_category = 'Usage' and date_diff('hour', charge_period_start, charge_period_end) <= 24)
-        as usage_until_at
+        as usage_until_at,
+    -- A discount other than 0 in the map of a line is inside its costs.
+    coalesce(max(x_amortized_cost is null and regexp_matches(x_discounts, ': *-?[0-9.]*[1-9]')), false) as is_net_only
 from aws_focus_line_item as line
 group by all
