@@ -337,6 +337,8 @@ def both_ways(lines: list[dict[str, str]], *questions: tuple[str, str]) -> list[
         first = answers(lab)
         rows = lab.ask(f"select {', '.join(names)} from {charges}", charges)
     lines = [{name: str(value) for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
+    for line in lines:
+        line["SkuInstanceType"] = json.loads(line.get("SkuPriceDetails", "{}")).get("InstanceType", "")
     with Lab({JULY: normalized(lines)}, {}, listed=FOCUS) as lab:
         assert answers(lab) == first
     return first
@@ -421,7 +423,7 @@ def test_a_capacity_block_under_a_discount_reads_back_at_what_it_costs() -> None
         charge("EdpDiscount", "-10", line_item_net_unblended_cost="0", **block),
     ]
     costs = "bucket, charge_category, sum(effective_cost_usd), sum(billed_cost_usd)"
-    (ledger,) = both_ways(lines, (costs, "fct_ledger"))
+    ledger, _ = both_ways(lines, (costs, "fct_ledger"), ("newest_usage_at", "stg_aws__invoice_total"))
     # No hours of it are on the bill, so the fee is unused; the discount is inside its net cost.
     assert ledger == [
         ("capacity_unused", "Purchase", Decimal(90), Decimal(100)),
@@ -440,6 +442,18 @@ def test_a_model_of_the_marketplace_reads_back_by_its_name() -> None:
     )  # fmt: skip
     (cost,) = both_ways([model], ("model, input_tokens, effective_cost_usd", "mart_inference_cost_daily"))
     assert cost == [("Claude Opus 4", Decimal(2_000_000), Decimal(6))]
+
+
+def test_an_instance_type_reads_back_as_the_bill_writes_it() -> None:
+    """SageMaker adds what the instance is for; the hour is still one of 16 Trainium chips."""
+    job = charge(
+        "Usage", "15", line_item_product_code="AmazonSageMaker", product_instance_type="ml.trn1.32xlarge-Training",
+        line_item_usage_type="USW2-Train:ml.trn1.32xlarge",
+        line_item_resource_id="arn:aws:sagemaker:us-west-2:1:training-job/j",
+    )  # fmt: skip
+    what = "instance_type, accelerator_family, accelerator_count"
+    (hour,) = both_ways([job], (what, "stg_aws__line_item"))
+    assert hour == [("ml.trn1.32xlarge-Training", "trainium", 16)]
 
 
 @pytest.mark.slow

@@ -20,8 +20,7 @@ typed as (
     select
         *,
         usage_kind_of(usage_type) as usage_kind,
-        coalesce(instance_type_of(usage_type), sku_instance_type,
-            case when bare_id like 'i-%' then described_instance_type(charge_description) end) as instance_type,
+        focus_instance_type(line) as instance_type,
         case when commitment_id is null then null when focus_is_savings_plan(commitment_discount_category,
             commitment_discount_type, commitment_id) then 'savings_plan' else 'reservation' end as commitment
     from line
@@ -45,7 +44,9 @@ kinded as (
 classed as (
     select
         *,
-        case when kind_class is not null then replace(instance_type, 'ml.', '') end as catalog_type,
+        -- Some product attributes add what the instance is for: ml.p4d.24xlarge-Training.
+        case when kind_class is not null then regexp_replace(replace(instance_type, 'ml.', ''), '-[A-Z].*$', '') end
+            as catalog_type,
         focus_line_class(line, kind_class, is_usage) as line_class
     from kinded as line
 ),

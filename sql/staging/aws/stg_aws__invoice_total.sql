@@ -89,10 +89,9 @@ select
     cast(0 as bigint) as line_priced_in_other_currency_count,
     cast(0 as bigint) as net_value_count,
     cast(0 as bigint) as commitment_value_count,
-    max(charge_period_start) filter (where charge_category = 'Usage') as newest_usage_at,
+    max(charge_period_start) filter (where focus_is_use(line)) as newest_usage_at,
     max(charge_period_end) filter (
-        where charge_category = 'Usage' and date_diff('hour', charge_period_start, charge_period_end) <= 24)
-        as usage_until_at,
+        where focus_is_use(line) and date_diff('hour', charge_period_start, charge_period_end) <= 24) as usage_until_at,
     -- A discount other than 0 in the map of a line is inside its costs.
     coalesce(max(x_amortized_cost is null and regexp_matches(x_discounts, ': *-?[0-9.]*[1-9]')), false) as is_net_only
 from aws_focus_line_item as line
