@@ -27,8 +27,6 @@ case
         as decimal(20, 10))
     when line.effective_rule in ('zero', 'upfront_fee')
         or (line.effective_rule = 'fee' and line.reservation_reservation_a_r_n is not null) then 0
-    -- The fee it gives back counted nothing; any other refund on a plan, of a discount for one, is money.
-    when line.effective_rule = 'refund' and line.line_item_product_code = 'ComputeSavingsPlans'
-        and line.line_item_line_item_description like 'Refund for one-time fee for Savings Plan ID%' then 0
+    when is_plan_fee_refund(line.effective_rule, line.line_item_line_item_description) then 0
     else net_or_gross(has_net, line.line_item_net_unblended_cost, line.line_item_unblended_cost)
 end

@@ -8,7 +8,7 @@
 with month as (
     select invoice.billing_month, invoice.payer_account_id, invoice.billing_currency,
         greatest(sum(case when invoice_id <> '' then commitment_timing_usd else 0 end), max(fee.unallocated_fee_usd))
-            as unallocated_fee_usd
+            as unallocated_fee_usd, max(invoice.is_net_only) as is_net_only
     from fct_invoice_monthly as invoice
     left join fct_unallocated_fee_monthly as fee
         on fee.billing_month = invoice.billing_month and fee.payer_account_id = invoice.payer_account_id
@@ -35,7 +35,7 @@ charge as (
 ),
 
 summed as (
-    select billing_period, billing_month, payer_account_id, billing_currency, width,
+    select billing_period, billing_month, payer_account_id, billing_currency, width, month.is_net_only,
         case when month.unallocated_fee_usd > 0.01 then month.unallocated_fee_usd else 0 end as unallocated_fee_usd,
         -- Whose fees may count while what used them does not.
         max(is_covered and list_cost_usd is null) as is_use_unpriced,
@@ -50,7 +50,8 @@ summed as (
             as unpriced_cost_usd
     from charge
     left join month using (billing_month, payer_account_id, billing_currency)
-    group by billing_period, billing_month, payer_account_id, billing_currency, width, month.unallocated_fee_usd
+    group by billing_period, billing_month, payer_account_id, billing_currency, width, month.is_net_only,
+        month.unallocated_fee_usd
 ),
 
 scope as (
@@ -68,11 +69,12 @@ scoped as (
         summed.billing_period, summed.billing_month, summed.payer_account_id, summed.billing_currency,
         scope.savings_scope, scope.scope_label,
         coalesce(summed.list_cost_usd, 0) as list_cost_usd,
-        case when scope.is_after_discounts then summed.effective_cost_usd else summed.amortized_cost_usd end
-            as usage_cost_usd,
-        case when summed.unallocated_fee_usd > 0 then null when scope.is_after_discounts
-            then summed.effective_unused_usd else summed.amortized_unused_usd end as unused_cost_usd,
-        summed.unpriced_cost_usd, summed.unallocated_fee_usd, summed.is_use_unpriced
+        case when scope.is_after_discounts then summed.effective_cost_usd
+            when not summed.is_net_only then summed.amortized_cost_usd end as usage_cost_usd,
+        case when summed.unallocated_fee_usd > 0 then null when scope.is_after_discounts then summed.effective_unused_usd
+            when not summed.is_net_only then summed.amortized_unused_usd end as unused_cost_usd,
+        summed.unpriced_cost_usd, summed.unallocated_fee_usd, summed.is_use_unpriced,
+        summed.is_net_only and not scope.is_after_discounts as is_gross_unknown
     from summed
     join scope on scope.scope_width >= summed.width
 ),
@@ -87,7 +89,8 @@ rate as (
             then effective_savings_rate_ratio(list_cost_usd, usage_cost_usd, unused_cost_usd) end
             as effective_savings_rate_ratio,
         known_sum(unpriced_cost_usd) as unpriced_cost_usd,
-        max(unallocated_fee_usd) as unallocated_fee_usd, max(is_use_unpriced) as is_use_unpriced
+        max(unallocated_fee_usd) as unallocated_fee_usd, max(is_use_unpriced) as is_use_unpriced,
+        max(is_gross_unknown) as is_gross_unknown
     from scoped
     group by billing_period, billing_month, payer_account_id, billing_currency, savings_scope, scope_label
 )
@@ -99,6 +102,7 @@ select
     effective_savings_rate_ratio,
     case
         when unallocated_fee_usd > 0 then 'unknown: the bill does not show what used some fees'
+        when is_gross_unknown then 'unknown: the bill shows costs after negotiated discounts alone'
         when usage_cost_usd is null then 'unknown: the bill has no cost of some use'
         when is_use_unpriced then 'unknown: some use under a commitment has no public price'
         when usage_cost_usd + unused_cost_usd <= list_cost_usd then null

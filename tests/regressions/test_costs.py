@@ -232,9 +232,10 @@ def test_a_fee_whose_use_an_open_month_does_not_show_has_no_unused_part_and_no_r
             assert made.ask(f"select {columns} from {table} where {where}", table) == [row]
 
 
-def test_a_plans_fee_refund_counts_nothing_and_any_other_refund_on_it_is_kept() -> None:
+@pytest.mark.parametrize("product", ["ComputeSavingsPlans", "MachineLearningSavingsPlans"])
+def test_a_plans_fee_refund_counts_nothing_and_any_other_refund_on_it_is_kept(product: str) -> None:
     """T8. Refunds of 50.00 (the plan's upfront fee), 4.00 (its enterprise discount) and 12.00 (a reservation's)."""
-    on_plan = {"line_item_product_code": "ComputeSavingsPlans"}
+    on_plan = {"line_item_product_code": product}
     words = "line_item_line_item_description"
     bill = [
         charge("Refund", "-50.00", **{**on_plan, words: "Refund for one-time fee for Savings Plan ID: sp-1"}),

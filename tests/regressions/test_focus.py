@@ -189,6 +189,16 @@ def test_unused_commitment_is_on_its_own_line_and_has_no_hours() -> None:
     assert ledger(what, plan, idle) == [("commitment_unused", Decimal(17), Decimal(0), Decimal(0))]
 
 
+def test_what_a_sagemaker_plan_left_unused_is_nobodys_use_of_ai() -> None:
+    """An endpoint of 20.00 next to 6.00 that a plan left unused: only the endpoint's needs an owner."""
+    endpoint = {"x_ServiceCode": "AmazonSageMaker", "SkuMeter": "USW2-Host:ml.inf2.48xlarge", "ConsumedQuantity": "1"}
+    idle = {"CommitmentDiscountStatus": "Unused", "x_ServiceCode": "MachineLearningSavingsPlans", "EffectiveCost": "6"}
+    owner = "detail_serving_owner_monthly"
+    with lab({**endpoint, "BilledCost": "20", "EffectiveCost": "20"}, {**PLAN, **idle}) as made:
+        found = made.ask(f"select service, effective_cost_usd from {owner}", owner)
+    assert found == [("AmazonSageMaker", 20)]
+
+
 def test_what_a_reservation_left_unused_in_an_open_month_stops_at_its_newest_hour() -> None:
     """A reservation of 2.00 an hour, used in the first two of July's 744 hours; the third ran on demand.
 
@@ -229,6 +239,38 @@ def test_a_correction_is_no_usage_of_this_month() -> None:
         ("Refund", "other", Decimal(-4), None),
         ("Adjustment", "other", Decimal(4), None),
         ("Adjustment", "other", Decimal("0.19"), None),
+    ]
+
+
+def test_the_refund_of_a_plans_fee_costs_nothing_as_the_fee_did() -> None:
+    """An upfront fee counts nothing, so 50.00 of it given back count nothing; any other correction is money."""
+    back = {"ChargeCategory": "Adjustment", "ChargeClass": "Correction", "BilledCost": "-50", "EffectiveCost": "-50"}
+    fee = {**back, "ChargeDescription": "Refund for one-time fee for Savings Plan ID: sp-1"}
+    what = "effective_cost_usd, amortized_cost_usd, billed_cost_usd"
+    assert staged(what, fee, back) == [(0, 0, -50), (-50, -50, -50)]
+
+
+@pytest.mark.parametrize(
+    ("discounts", "before"), [('{"edp_discount": -3.0}', (None, None)), ('{"edp_discount": 0.0}', (27, "0.49"))]
+)
+def test_a_rate_before_discounts_is_unknown_where_costs_are_after_them(discounts: str, before: tuple) -> None:
+    """An hour that lists at 55.04 under a plan costs 27.00 and leaves 1.00 unused: 28.00 after discounts.
+
+    What it costs before the 3.00 that the line names is not on the bill; without a discount both are 1 - 28 / 55.04.
+    """
+    used = {**COVERED, "ListCost": "55.04", "EffectiveCost": "27", "x_Discounts": discounts}
+    idle = {**PLAN, "CommitmentDiscountStatus": "Unused", "PricingCategory": "Committed", "EffectiveCost": "1"}
+    mart = "mart_effective_savings_rate_monthly"
+    with lab(used, idle) as made:
+        found = made.ask(
+            "select savings_scope, usage_cost_usd, round(effective_savings_rate_ratio, 2), lost_savings_reason "
+            f"from {mart} where savings_scope in ('classic', 'all_usage_after_discounts') order by all",
+            mart,
+        )
+    reason = "unknown: the bill shows costs after negotiated discounts alone" if before[0] is None else None
+    assert found == [
+        ("all_usage_after_discounts", 27, Decimal("0.49"), None),
+        ("classic", before[0], before[1] and Decimal(before[1]), reason),
     ]
 
 

@@ -25,16 +25,18 @@ from support.cur_exports import (
     parquet,
     stored,
 )
-from support.focus_exports import focus_export, write_focus_export
+from support.focus_exports import focus_export, normalized, write_focus_export
 from support.focus_rules import COLUMNS, official_faults, violations
+from support.lab import Lab
 from support.ledgers import FOCUS_TABLES, ask, publish_tables
-from support.rich_bill import LINES
+from support.rich_bill import LINES, PLAN
 from support.small_company import AUGUST, GPU_COST, JULY, Company
 
 from pipelines.base.console import Console
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.settings import load_settings
 from pipelines.exports.focus import OTHERS, export_focus
+from pipelines.ingest.billing.columns import FOCUS
 from pipelines.models.build import Builder
 
 FILES = ("cost_and_usage.csv", "cost_and_usage.parquet")
@@ -42,7 +44,9 @@ FILES = ("cost_and_usage.csv", "cost_and_usage.parquet")
 OURS = {
     f"x_{name}"
     for name in (
+        "AmortizedCost",
         "BillingEntity",
+        "Discounts",
         "LineItemType",
         "ListCost",
         "Operation",
@@ -245,6 +249,9 @@ FIGURES = {
     "mart_invoice_reconciliation_monthly": "select invoice_id, billing_entity, invoice_issuer, status, invoice_status, "
     "billed_cost_usd, ledger_cost_usd, effective_cost_usd, upfront_fee_usd, amortized_upfront_usd, credit_usd, "
     "invoiced_cost_usd, invoice_difference_usd from mart_invoice_reconciliation_monthly order by all",
+    "mart_commitment_utilization_monthly": "select commitment_id, commitment_kind, instance_family, covered_hours, "
+    "case when commitment_kind = 'reserved_instance' then region_id end from mart_commitment_utilization_monthly "
+    "order by all",
     "stg_aws__commitment": "select commitment_discount_id, commitment_kind, payment_option, purchase_term, "
     "started_at, ended_at, commitment_per_hour_usd, currency from stg_aws__commitment",
 }
@@ -316,6 +323,137 @@ def test_the_export_reads_back_to_the_same_figures(trip: tuple[Builder, Path], t
     again = publish_tables(config, list(FIGURES))
     for table, sql in FIGURES.items():
         assert ask(again, sql).rows() == ask(builder, sql).rows(), table
+
+
+def both_ways(lines: list[dict[str, str]], *questions: tuple[str, str]) -> list[list[tuple]]:
+    """The answers of the questions (columns, table) from the bill and from its export, which are the same."""
+
+    def answers(lab: Lab) -> list[list[tuple]]:
+        return [lab.ask(f"select {what} from {table} group by all order by all", table) for what, table in questions]
+
+    names = [*COLUMNS, *sorted(OURS)]
+    charges = "stg_aws__focus_charge"
+    with Lab({JULY: lines}, {}) as lab:
+        first = answers(lab)
+        rows = lab.ask(f"select {', '.join(names)} from {charges}", charges)
+    lines = [{name: str(value) for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
+    for line in lines:
+        line["SkuInstanceType"] = json.loads(line.get("SkuPriceDetails", "{}")).get("InstanceType", "")
+    with Lab({JULY: normalized(lines)}, {}, listed=FOCUS) as lab:
+        assert answers(lab) == first
+    return first
+
+
+def charge(charge_type: str, cost: str, **more: str) -> dict[str, str]:
+    """A line of an hour of July, as a row of the normalized bill."""
+    return {
+        "bill_invoicing_entity": "AWS",
+        "line_item_line_item_type": charge_type,
+        "line_item_unblended_cost": cost,
+        "line_item_usage_amount": "1",
+        "line_item_usage_end_date": "2026-07-14 11:00:00",
+        "line_item_usage_start_date": "2026-07-14 10:00:00",
+        "line_item_usage_type": "USW2-BoxUsage:p5.48xlarge",
+        **more,
+    }
+
+
+def test_costs_before_negotiated_discounts_read_back() -> None:
+    """A plan of 40.00 an hour, 30.00 of it used for an hour that lists at 55.04, under a discount of 10 %.
+
+    Billed 40.00 and 27.00 + 9.00 effective: 4.00 is the discount, and no fee lacks its use.
+    """
+    plan = {"savings_plan_savings_plan_a_r_n": PLAN}
+    net = "line_item_net_unblended_cost"
+    covered = charge(
+        "SavingsPlanCoveredUsage", "55.04", pricing_public_on_demand_cost="55.04", line_item_resource_id="i-0a",
+        savings_plan_savings_plan_effective_cost="30", savings_plan_net_savings_plan_effective_cost="27",
+        **{net: "55.04"}, **plan,
+    )  # fmt: skip
+    fee = charge(
+        "SavingsPlanRecurringFee", "40", line_item_product_code="ComputeSavingsPlans", line_item_usage_type="SP:1yr",
+        savings_plan_total_commitment_to_date="40", savings_plan_used_commitment="30", **{net: "36"}, **plan,
+    )  # fmt: skip
+    lines = [covered, charge("SavingsPlanNegation", "-55.04", **{net: "-55.04"}, **plan), fee]
+    used, rate, invoice = both_ways(
+        lines,
+        (
+            "commitment_cost_usd, used_cost_usd, unused_cost_usd, net_savings_usd, unallocated_fee_usd",
+            "mart_commitment_utilization_monthly",
+        ),
+        (
+            "usage_cost_usd, unused_cost_usd, effective_savings_rate_ratio, savings_scope",
+            "mart_effective_savings_rate_monthly",
+        ),
+        ("commitment_timing_usd, netted_discount_usd", "mart_invoice_reconciliation_monthly"),
+    )
+    assert [float(figure) for figure in used[0]] == [40, 30, 10, 15.04, 0]
+    assert (Decimal(30), Decimal(10)) in [row[:2] for row in rate]
+    assert invoice == [(Decimal(0), Decimal(4))]
+
+
+def test_refunds_and_discounts_read_back_as_what_they_are() -> None:
+    """A discount of a type that no list of AWS's has, -1.10, and the refund of a plan's upfront fee, -100.00."""
+    refund = {"line_item_line_item_description": "Refund for one-time fee for Savings Plan ID: sp-1"}
+    lines = [
+        charge("SppDiscount", "-1.10"),
+        charge("Refund", "-100", line_item_product_code="ComputeSavingsPlans", **refund),
+    ]
+    charges, invoice = both_ways(
+        lines,
+        ("charge_category, effective_rule, charge_description, effective_cost_usd", "fct_charge"),
+        (
+            "discount_usd, neutralised_refund_usd, netted_discount_usd, upfront_fee_usd",
+            "mart_invoice_reconciliation_monthly",
+        ),
+    )
+    assert [row[:2] for row in charges] == [("Discount", "discount"), ("Refund", "refund")]
+    # The discount counts as billed, so nothing of it stands between the bases.
+    assert invoice == [(Decimal(0), Decimal(-100), Decimal(0), Decimal(0))]
+
+
+def test_a_capacity_block_under_a_discount_reads_back_at_what_it_costs() -> None:
+    """A block for 100.00, of which a discount of 10 % takes 10.00 on a line of its own: 90.00 effective and billed."""
+    block = {
+        "line_item_usage_type": "USW2-CapacityBlockFee:p5.48xlarge",
+        "reservation_reservation_a_r_n": "arn:aws:ec2:us-west-2:000033334444:capacity-reservation/cr-0b10c5",
+    }
+    lines = [
+        charge("Fee", "100", line_item_net_unblended_cost="90", **block),
+        charge("EdpDiscount", "-10", line_item_net_unblended_cost="0", **block),
+    ]
+    costs = "bucket, charge_category, sum(effective_cost_usd), sum(billed_cost_usd)"
+    ledger, _ = both_ways(lines, (costs, "fct_ledger"), ("newest_usage_at", "stg_aws__invoice_total"))
+    # No hours of it are on the bill, so the fee is unused; the discount is inside its net cost.
+    assert ledger == [
+        ("capacity_unused", "Purchase", Decimal(90), Decimal(100)),
+        ("other", "Discount", Decimal(0), Decimal(-10)),
+    ]
+
+
+def test_a_model_of_the_marketplace_reads_back_by_its_name() -> None:
+    """Two million tokens of a model that another sells under the product code of Amazon Bedrock, 6.00."""
+    model = charge(
+        "Usage", "6", line_item_product_code="AmazonBedrock", bill_billing_entity="AWS Marketplace",
+        pricing_unit="Units",
+        product_product_name="Claude Opus 4 (Amazon Bedrock Edition)", pricing_public_on_demand_cost="6",
+        line_item_line_item_description="AWS Marketplace software usage|us-west-2|Million Input Tokens",
+        line_item_usage_type="USW2-MP:USW2_InputTokenCount-Units", line_item_usage_amount="2",
+    )  # fmt: skip
+    (cost,) = both_ways([model], ("model, input_tokens, effective_cost_usd", "mart_inference_cost_daily"))
+    assert cost == [("Claude Opus 4", Decimal(2_000_000), Decimal(6))]
+
+
+def test_an_instance_type_reads_back_as_the_bill_writes_it() -> None:
+    """SageMaker adds what the instance is for; the hour is still one of 16 Trainium chips."""
+    job = charge(
+        "Usage", "15", line_item_product_code="AmazonSageMaker", product_instance_type="ml.trn1.32xlarge-Training",
+        line_item_usage_type="USW2-Train:ml.trn1.32xlarge",
+        line_item_resource_id="arn:aws:sagemaker:us-west-2:1:training-job/j",
+    )  # fmt: skip
+    what = "instance_type, accelerator_family, accelerator_count"
+    (hour,) = both_ways([job], (what, "stg_aws__line_item"))
+    assert hour == [("ml.trn1.32xlarge-Training", "trainium", 16)]
 
 
 @pytest.mark.slow

@@ -29,10 +29,11 @@ LINE = {
     "SkuMeter": "USW2-BoxUsage:p5.48xlarge",
     "SkuPriceDetails": json.dumps({"InstanceType": "p5.48xlarge"}),
     "Tags": json.dumps({"user:RunId": "r-1", " Team": "nlp"}),
+    "x_Discounts": json.dumps({"edp_discount": -3.0}),
 }
 READ = (
     "select billed_cost, effective_cost, list_cost, charge_period_start, billing_account_id, coalesce(x_usage_type,"
-    " sku_meter), tag_run_id, tag_team, source_row from aws_focus_line_item"
+    " sku_meter), tag_run_id, tag_team, x_discounts like '%edp_discount%-3.0%', source_row from aws_focus_line_item"
 )
 EXPECTED = (
     Decimal("0.1234567891"),
@@ -43,6 +44,7 @@ EXPECTED = (
     "USW2-BoxUsage:p5.48xlarge",
     "r-1",
     "nlp",
+    True,
     0,
 )
 

@@ -2,8 +2,8 @@
 
 Each row of the list is a column of the normalized bill `raw_table`, with the type it is read as, its other names in the
 order they are tried, whether a delivery without it is refused (`each line`: also a line), what a value of the wrong
-type does (`refuse` the file, or `null`: count as unknown), the values of a column with few, and the source of this with
-its date.
+type does (`refuse` the file, `null`: count as unknown, `text`: stand as its text, a map too), the values of a column
+with few, and the source of this with its date.
 """
 
 import csv
@@ -39,6 +39,7 @@ class Column:
     refuses: bool
     is_filled: bool
     allowed: tuple[str, ...]
+    takes_any_type: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,7 @@ class ColumnList:
                     row["on_bad_value"] == "refuse",
                     row["required"] == "each line",
                     tuple(filter(None, row["allowed_values"].split("|"))),
+                    row["on_bad_value"] == "text",
                 )
                 for row in csv.DictReader(lines)
                 if row["raw_table"] == self.table
@@ -269,7 +271,7 @@ def _sources_of(
             held = positions.get(value["column"], [])
             in_map += [Source(position, value["key"]) for position in held if columns[position].form == "map"]
     fits = _FORMS[wanted.type]
-    misfits = [s for s in plain if columns[s.position].form not in (fits, "any")]
+    misfits = [s for s in plain if columns[s.position].form not in (fits, "any") and not wanted.takes_any_type]
     if misfits:
         column = columns[misfits[0].position]
         fault = f"column {column.name} is {column.type}, not {_KINDS[fits]}"

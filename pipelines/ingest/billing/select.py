@@ -80,6 +80,13 @@ def _columns(
 def _value(column: Column, sources: Sequence[Source], columns: Sequence[Delivered]) -> str:
     found = [columns[source.position] for source in sources]
     if column.type == "VARCHAR":
+        if column.takes_any_type:
+            return _first(
+                _filled(held.name, None)
+                if held.form in ("text", "any")
+                else f"cast(to_json({identifier(held.name)}) as varchar)"
+                for held in found
+            )
         return _first(_filled(held.name, source.key) for held, source in zip(found, sources, strict=True))
     kind = "decimal(20, 10)" if column.type == MONEY else column.type.lower()
     values = [

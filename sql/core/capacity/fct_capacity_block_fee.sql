@@ -3,7 +3,10 @@
 -- that the account bought, else to the only one it bought at that price.
 with line as (
     select *, 'line ' || source_file || ' ' || cast(source_row as varchar) as line_id,
-        count(*) over (partition by account_id, instance_type, charge_category) as same_type_count
+        -- Our FOCUS export has what a fee costs on another line than what was paid.
+        greatest(abs(billed_cost_usd), abs(effective_cost_usd)) as price_usd,
+        count(nullif(billed_cost_usd, 0)) over (partition by account_id, instance_type, charge_category)
+            as same_type_count
     from fct_charge
     where line_class = 'block_fee'
 ),
@@ -33,9 +36,9 @@ of_type as (
 ),
 
 of_price as (
-    select account_id, instance_type, billed_cost_usd, max(block_id) as block_id
+    select account_id, instance_type, price_usd, max(block_id) as block_id
     from bought
-    group by account_id, instance_type, billed_cost_usd
+    group by account_id, instance_type, price_usd
     having count(distinct block_id) = 1
 ),
 
@@ -45,7 +48,7 @@ refunded as (
     left join of_type on of_type.account_id = line.account_id and of_type.instance_type = line.instance_type
     left join of_price
         on of_price.account_id = line.account_id and of_price.instance_type = line.instance_type
-        and of_price.billed_cost_usd = -line.billed_cost_usd
+        and of_price.price_usd = line.price_usd
     where line.charge_category = 'Refund'
 ),
 

@@ -10,7 +10,8 @@ with bill as (
         case when sum(sum(amortized_upfront_usd)) over (partition by billing_month, payer_account_id, billing_currency)
             > 0 then sum(amortized_upfront_usd) else 0 end as amortized_upfront_usd,
         sum(case when is_commitment(effective_rule) then billed_cost_usd else 0 end) as commitment_billed_usd,
-        max(newest_usage_at) as newest_usage_at, max(usage_until_at) as usage_until_at
+        max(newest_usage_at) as newest_usage_at, max(usage_until_at) as usage_until_at,
+        max(max(is_net_only)) over (partition by billing_month, payer_account_id) as is_net_only
     from stg_aws__invoice_total
     group by billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer,
         billing_currency
@@ -37,7 +38,7 @@ line as (
 
 select
     billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
-    line_count, newest_usage_at, cut_at, as_of_at, billed_cost_usd,
+    line_count, newest_usage_at, cut_at, as_of_at, is_net_only, billed_cost_usd,
     coalesce(sum(effective_cost_usd), 0) as effective_cost_usd,
     sum(case when effective_rule in ('upfront_fee', 'fee') then charge_billed_usd - amortized_cost_usd else 0 end)
         as upfront_fee_usd,
@@ -53,4 +54,5 @@ select
     billed_cost_usd - coalesce(sum(charge_billed_usd - billed_before_usd), 0) as billed_to_date_usd
 from line
 group by billing_period, billing_month, payer_account_id, invoice_id, billing_entity, invoice_issuer, billing_currency,
-    line_count, newest_usage_at, cut_at, as_of_at, billed_cost_usd, amortized_upfront_usd, commitment_billed_usd
+    line_count, newest_usage_at, cut_at, as_of_at, is_net_only, billed_cost_usd, amortized_upfront_usd,
+    commitment_billed_usd

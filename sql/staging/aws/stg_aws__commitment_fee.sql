@@ -23,7 +23,7 @@ with report as (
 
 focus as (
     select
-        *,
+        *, coalesce(x_amortized_cost, effective_cost, 0) as amortized_cost,
         billing_month_of(billing_period_start, billing_period) as billing_month,
         focus_commitment_id(line) as commitment_id,
         focus_is_savings_plan(commitment_discount_category, commitment_discount_type, focus_commitment_id(line))
@@ -81,8 +81,7 @@ declared as (
         coalesce(savings_plan_purchase_term, pricing_lease_contract_length) as purchase_term,
         coalesce(savings_plan_region, product_region_code) as region_id,
         coalesce(savings_plan_instance_type_family,
-            nullif(split_part(replace(coalesce(product_instance_type, instance_type_of(line_item_usage_type)), 'ml.', ''),
-                '.', 1), '')) as instance_family,
+            instance_family(coalesce(product_instance_type, instance_type_of(line_item_usage_type)))) as instance_family,
         moment_of(coalesce(savings_plan_start_time, reservation_start_time)) as started_at,
         moment_of(coalesce(savings_plan_end_time, reservation_end_time)) as ended_at
     from report
@@ -94,10 +93,11 @@ declared as (
         coalesce(sub_account_id, focus.billing_account_id), focus.billing_currency, focus.commitment_id,
         coalesce(plan.commitment_kind, 'reserved_instance'),
         coalesce(rest_started_at, charge_period_start), coalesce(rest_ended_at, charge_period_end),
-        coalesce(effective_cost, 0), billed_cost,
-        case when rest_started_at is not null then null when is_unused then 0 else coalesce(effective_cost, 0) end,
-        case when is_unused then coalesce(effective_cost, 0) else 0 end,
-        null, null, null, null, null, null, null
+        amortized_cost, billed_cost,
+        case when rest_started_at is not null then null when is_unused then 0 else amortized_cost end,
+        case when is_unused then amortized_cost else 0 end,
+        null, null, null, case when not focus.is_plan then region_id end, case when not focus.is_plan then instance_family(
+            coalesce(sku_instance_type, instance_type_of(coalesce(x_usage_type, sku_meter)))) end, null, null
     from whole as focus
     left join plan
         on plan.billing_period = focus.billing_period and plan.billing_account_id = focus.billing_account_id

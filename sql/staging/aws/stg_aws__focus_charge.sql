@@ -9,8 +9,7 @@ with half as (
 ),
 
 halved as (
-    select line.*, half.half,
-        case when half.half = 'accrued' then 'Usage' else focus_category end as category,
+    select line.*, half.half, case when half.half = 'accrued' then 'Usage' else focus_category end as category,
         case when half.half = 'accrued' then 0 else billed_cost_usd end as billed_usd,
         case when half.half = 'paid' then 0 when focus_category = 'Credit' then billed_cost_usd
             else effective_cost_usd end as effective_usd,
@@ -112,9 +111,10 @@ select
     case when is_priced then focus_sku_details(instance_type) end as "SkuPriceDetails",
     case when is_priced then sku_price_id end as "SkuPriceId",
     account_id as "SubAccountId", coalesce(account_name, account_id) as "SubAccountName", 'Account' as "SubAccountType",
-    tag_json as "Tags", billing_entity as "x_BillingEntity", charge_type as "x_LineItemType",
+    tag_json as "Tags", focus_amortized_cost(half, commitment_id, amortized_cost_usd) as "x_AmortizedCost",
+    billing_entity as "x_BillingEntity", cast(null as varchar) as "x_Discounts", charge_type as "x_LineItemType",
     -- ListCost may not be null; what AWS states no public price for stays unknown here.
     case when half = 'accrued' then 0 * list_cost_usd else list_cost_usd end as "x_ListCost",
-    operation as "x_Operation", billed_unit as "x_PricingUnit", service as "x_ProductCode",
-    service_code as "x_ServiceCode", usage_type as "x_UsageType"
+    operation as "x_Operation", billed_unit as "x_PricingUnit",
+    service as "x_ProductCode", service_code as "x_ServiceCode", usage_type as "x_UsageType"
 from priced

@@ -81,7 +81,8 @@ select
     sub_account_id as "SubAccountId",
     case when sub_account_id is not null then coalesce(sub_account_name, sub_account_id) end as "SubAccountName",
     case when sub_account_id is not null then coalesce(sub_account_type, 'Account') end as "SubAccountType",
-    tag_json as "Tags", x_billing_entity as "x_BillingEntity", x_line_item_type as "x_LineItemType",
+    tag_json as "Tags", x_amortized_cost as "x_AmortizedCost", x_billing_entity as "x_BillingEntity",
+    x_discounts as "x_Discounts", x_line_item_type as "x_LineItemType",
     x_list_cost as "x_ListCost", x_operation as "x_Operation", x_pricing_unit as "x_PricingUnit",
     x_product_code as "x_ProductCode", x_service_code as "x_ServiceCode",
     coalesce(x_usage_type, sku_meter) as "x_UsageType"

@@ -30,7 +30,7 @@ select
     line.account_id, line.invoice_id, line.billing_currency, line.charge_type, line.effective_rule, line.line_class,
     line.service, line.usage_type, line.region_id, line.resource_id, line.instance_type, line.market,
     line.capacity_reservation_id, line.usage_started_at, line.usage_ended_at, line.usage_quantity,
-    line.list_cost_usd, line.effective_cost_usd, line.billed_cost_usd,
+    line.list_cost_usd, line.amortized_cost_usd, line.effective_cost_usd, line.billed_cost_usd,
     line.line_item_unblended_cost as unblended_cost_usd,
     line.bill_payer_account_name as payer_account_name,
     line.line_item_usage_account_name as account_name,
@@ -44,7 +44,7 @@ select
     line.product_product_family as product_family,
     coalesce(line.product_servicecode, line.service) as service_code,
     -- A product that others sell is known by its name, one of AWS that our list lacks by its code.
-    coalesce(service.service_name, case when line.is_resold then nullif(trim(line.product_product_name), '') end,
+    coalesce(case when line.is_resold then nullif(trim(line.product_product_name), '') end, service.service_name,
         line.service) as service_name,
     coalesce(service.service_category, case when line.is_resold and line.product_product_name like '%Bedrock%'
         then 'AI and Machine Learning' end, 'Other') as service_category,

@@ -20,8 +20,7 @@ typed as (
     select
         *,
         usage_kind_of(usage_type) as usage_kind,
-        coalesce(instance_type_of(usage_type), sku_instance_type,
-            case when bare_id like 'i-%' then described_instance_type(charge_description) end) as instance_type,
+        focus_instance_type(line) as instance_type,
         case when commitment_id is null then null when focus_is_savings_plan(commitment_discount_category,
             commitment_discount_type, commitment_id) then 'savings_plan' else 'reservation' end as commitment
     from line
@@ -34,34 +33,33 @@ kinded as (
             -- Where the meter is no usage type, hours of an instance are known by what they are.
             when coalesce(line.usage_kind, '') = '' and bare_id like 'i-%' and instance_type is not null
                 and lower(pricing_unit) in ('hours', 'hour', 'hrs') then 'instance'
-        end) as kind_class
+        end) as kind_class,
+        cur_effective_rule(listed.effective_rule, x_line_item_type) as listed_rule,
+        case when x_line_item_type like '%Discount' then 'Discount' else listed.charge_category end as listed_category
     from typed as line
     left join ref_usage_kind as kind on kind.usage_kind = line.usage_kind
+    left join ref_line_item_type as listed on listed.line_item_type = x_line_item_type
 ),
 
 classed as (
     select
         *,
-        case when kind_class is not null then replace(instance_type, 'ml.', '') end as catalog_type,
-        case
-            when kind_class = 'block_fee' and charge_category not in ('Tax', 'Credit') then 'block_fee'
-            when is_usage and capacity_reservation_status = 'Unused' then 'capacity_unused'
-            -- Only usage has hours; what a commitment left unused, and what corrects an earlier month, has none.
-            when is_usage and commitment_discount_status is distinct from 'Unused' then coalesce(kind_class, 'other')
-            else 'other'
-        end as line_class
-    from kinded
+        -- Some product attributes add what the instance is for: ml.p4d.24xlarge-Training.
+        case when kind_class is not null then regexp_replace(replace(instance_type, 'ml.', ''), '-[A-Z].*$', '') end
+            as catalog_type,
+        focus_line_class(line, kind_class, is_usage) as line_class
+    from kinded as line
 ),
 
 ruled as (
     select
         *,
-        focus_effective_rule(charge_category, charge_class, charge_frequency, line_class, is_usage, commitment,
-            commitment_discount_status) as effective_rule,
+        -- Our own export names the refunds and discounts among purchases and adjustments.
+        case when listed_rule in ('refund', 'discount') then listed_rule
+            else focus_effective_rule(charge_category, charge_class, charge_frequency, line_class, is_usage, commitment,
+                commitment_discount_status) end as effective_rule,
         bill_charge_category(line, service, listed_category) as our_category
     from classed as line
-    left join (select line_item_type as x_line_item_type, charge_category as listed_category from ref_line_item_type)
-        using (x_line_item_type)
 ),
 
 -- Bills that name the programs a line is eligible for name them on each such line.
@@ -87,7 +85,10 @@ select
     billing_entity, charge_category as charge_type,
     coalesce(charge_category in ('Usage', 'Purchase', 'Tax', 'Credit', 'Adjustment'), false) as is_known_charge_type,
     our_category as charge_category, effective_rule, serving_class(line_class, our_category, bedrock_meter_id, line.usage_type) as line_class,
-    charge_description, line.service, line.usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id,
+    -- Our own export fills an empty one.
+    nullif(charge_description, case when x_line_item_type is not null then coalesce(x_usage_type, x_line_item_type) end)
+        as charge_description,
+    line.service, line.usage_type, coalesce(region_id, '') as region_id, bare_id as resource_id,
     line.instance_type, family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
     accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
         as accelerator_count, market,
@@ -104,11 +105,12 @@ select
         focus_list_cost(effective_rule, line_class, is_usage, operation, pricing_category, list_cost) end
         as decimal(20, 10)) as list_cost_usd,
     -- What differs where there is no commitment is a discount.
-    cast(coalesce(case when is_commitment(effective_rule) or effective_rule = 'upfront_fee'
-        then effective_cost else billed_cost end, 0)
+    cast(coalesce(x_amortized_cost, case when is_plan_fee_refund(effective_rule, charge_description) then 0
+        when is_commitment(effective_rule) or effective_rule = 'upfront_fee' then effective_cost else billed_cost end, 0)
         as decimal(20, 10)) as amortized_cost_usd,
-    cast(focus_effective_cost(effective_rule, line_class, market, billed_cost, effective_cost) as decimal(20, 10))
-        as effective_cost_usd, cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
+    cast(focus_effective_cost(effective_rule, line_class, market, charge_description, x_line_item_type is not null,
+        billed_cost, effective_cost) as decimal(20, 10)) as effective_cost_usd,
+    cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
     -- Other clouds may share the export.
     case when billing_entity in ('AWS', 'AWS Marketplace') then tag_run_id end as tag_run_id, tag_owner, tag_team
 from bought as line

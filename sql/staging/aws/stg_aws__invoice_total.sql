@@ -50,7 +50,8 @@ select
     case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.newest_usage_at end
         as newest_usage_at,
     case when rule.charge_category = 'Usage' and rule.effective_rule <> 'zero' then total.usage_until_at end
-        as usage_until_at
+        as usage_until_at,
+    false as is_net_only
 from total
 left join ref_line_item_type as rule on rule.line_item_type = total.charge_type
 
@@ -81,16 +82,17 @@ select
     coalesce(sum(billed_cost), 0) as net_billed_cost_usd,
     cast(0 as decimal(20, 10)) as in_line_discount_usd,
     -- What commitments cost over their hours beyond their fees is the month's part of what was paid upfront.
-    coalesce(sum(case when focus_is_commitment(line) then effective_cost
+    coalesce(sum(case when focus_is_commitment(line) then coalesce(x_amortized_cost, effective_cost)
         - case when charge_category = 'Purchase' and charge_frequency = 'Recurring' then billed_cost else 0 end end), 0)
         as amortized_upfront_usd,
     cast(0 as decimal(20, 10)) as savings_plan_offset_usd,
     cast(0 as bigint) as line_priced_in_other_currency_count,
     cast(0 as bigint) as net_value_count,
     cast(0 as bigint) as commitment_value_count,
-    max(charge_period_start) filter (where charge_category = 'Usage') as newest_usage_at,
+    max(charge_period_start) filter (where focus_is_use(line)) as newest_usage_at,
     max(charge_period_end) filter (
-        where charge_category = 'Usage' and date_diff('hour', charge_period_start, charge_period_end) <= 24)
-        as usage_until_at
+        where focus_is_use(line) and date_diff('hour', charge_period_start, charge_period_end) <= 24) as usage_until_at,
+    -- A discount other than 0 in the map of a line is inside its costs.
+    coalesce(max(x_amortized_cost is null and regexp_matches(x_discounts, ': *-?[0-9.]*[1-9]')), false) as is_net_only
 from aws_focus_line_item as line
 group by all
