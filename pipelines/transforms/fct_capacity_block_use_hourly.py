@@ -70,7 +70,7 @@ def _billed(charge: pl.DataFrame, fee: pl.DataFrame, recorded: pl.DataFrame) -> 
     """
     of_type = (
         fee.filter(pl.col("charge_category") != "Refund")
-        .group_by("account_id", "instance_type")
+        .group_by("account_id", instance_type="used_instance_type")
         .agg(pl.col("block_id").min().alias("bought_block_id"), pl.col("block_id").n_unique().alias("block_count"))
         .filter(block_count=1)
     )
@@ -176,6 +176,9 @@ def inferred_windows(
     for (block_id,), lines in fee.filter(billing_currency="USD").group_by("block_id", maintain_order=True):
         billed = hours.filter(block_id=block_id).sort("hour_started_at")
         if block_id in declared or billed.is_empty() or "Refund" in lines["charge_category"]:
+            continue
+        # An UltraServer is priced as one, and its instances are billed.
+        if not lines["instance_type"].eq_missing(lines["used_instance_type"]).all():
             continue
         instance_type = max(filter(None, lines["instance_type"]), default="")
         region_id = max(filter(None, lines["region_id"]), default=UNSTATED)

@@ -7,7 +7,7 @@ select
     known_sum(cost.accelerator_hours) as accelerator_hours,
     known_sum(cost.list_cost_usd) as list_cost_usd,
     known_sum(cost.effective_cost_usd) as effective_cost_usd,
-    sum(cost.billed_cost_usd) as billed_cost_usd
+    known_sum(cost.billed_cost_usd) as billed_cost_usd
 from fct_interval_cost as cost
 join fct_run as run on run.run_id = cost.run_id and run.billing_currency = cost.billing_currency
 where cost.interval_kind = 'phase'

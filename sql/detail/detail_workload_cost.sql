@@ -15,7 +15,7 @@ with machine as (
         known_sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
         known_sum(effective_cost_usd) as effective_cost_usd,
-        sum(billed_cost_usd) as billed_cost_usd,
+        known_sum(billed_cost_usd) as billed_cost_usd,
         cost_per_epoch_usd(effective_cost_usd) as cost_per_epoch_usd,
         cost_per_epoch_usd(list_cost_usd) as list_cost_per_epoch_usd,
         cost_per_epoch_usd(billed_cost_usd) as billed_cost_per_epoch_usd,

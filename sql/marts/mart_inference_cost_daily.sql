@@ -107,11 +107,13 @@ select
     idle_cost_usd, busy_cost_usd, list_cost_usd, effective_cost_usd, billed_cost_usd,
     cost_per_million_output_usd(case when has_price then effective_cost_usd end) as cost_per_million_output_usd,
     cost_per_million_output_usd(case when has_price then list_cost_usd end) as list_cost_per_million_output_usd,
-    cost_per_million_output_usd(case when has_price then billed_cost_usd end) as billed_cost_per_million_output_usd,
+    cost_per_million_output_usd(case when has_price and effective_cost_usd is not null then billed_cost_usd end)
+        as billed_cost_per_million_output_usd,
     cost_per_million_output_usd(case when has_price then busy_cost_usd end) as busy_cost_per_million_output_usd,
     cost_per_million_total_usd(case when has_price then effective_cost_usd end) as cost_per_million_total_usd,
     cost_per_million_total_usd(case when has_price then list_cost_usd end) as list_cost_per_million_total_usd,
-    cost_per_million_total_usd(case when has_price then billed_cost_usd end) as billed_cost_per_million_total_usd,
+    cost_per_million_total_usd(case when has_price and effective_cost_usd is not null then billed_cost_usd end)
+        as billed_cost_per_million_total_usd,
     cost_per_million_total_usd(case when has_price then busy_cost_usd end) as busy_cost_per_million_total_usd,
     token_evidence, evidence, missing_evidence
 from summed

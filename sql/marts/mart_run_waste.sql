@@ -15,7 +15,7 @@ select
     known_sum(named.accelerator_hours) as accelerator_hours,
     known_sum(named.list_cost_usd) as list_cost_usd,
     known_sum(named.effective_cost_usd) as effective_cost_usd,
-    sum(named.billed_cost_usd) as billed_cost_usd,
+    known_sum(named.billed_cost_usd) as billed_cost_usd,
     -- Of what the run cost, storage and network included.
     ratio(known_sum(named.effective_cost_usd), max(run.effective_cost_usd)) as cost_ratio
 from named

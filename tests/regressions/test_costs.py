@@ -84,16 +84,18 @@ def test_fees_of_hours_to_come_are_not_cost_to_date() -> None:
 def test_a_negation_is_no_usage_and_an_upfront_fee_is_not_paid_twice() -> None:
     """T6. One covered hour of 8 GPUs on an All Upfront plan of 40.00 an hour, bought for 350,400.00 the same month.
 
-    Hours: 8, not 16. Effective: 30.00 covered + 10.00 unused, not 350,440.00; billed: the fee alone.
+    Hours: 8, not 16. Effective: 30.00 covered + 10.00 unused, not 350,440.00; billed: the fee alone. A reservation's
+    upfront fee of 8,760.00 the same month counts like the plan's. At list a commitment's purchase is 0, not unknown.
     """
     upfront = {"savings_plan_amortized_upfront_commitment_for_billing_period": "40.00", "line_item_unblended_cost": "0"}
     bill = [*covered(), {**plan_fee(0, "30.00"), **upfront}, charge("SavingsPlanUpfrontFee", "350400.00", **PLAN)]
     bill += [charge("Fee", "8760.00", **RESERVED)]
     sums = "sum(accelerator_hours), sum(effective_cost_usd), sum(billed_cost_usd), sum(list_cost_usd)"
-    # The upfront fees have no list price, nor has a sum that holds one.
     assert answer(bill, f"select {sums} from {LEDGER} where bucket = 'run'") == [
         (Decimal("8"), Decimal("30"), Decimal("0"), Decimal("55.04"))
     ]
+    at_list = f"select count(*) - count(list_cost_usd), sum(list_cost_usd) from {LEDGER} where bucket <> 'run'"
+    assert answer(bill, at_list) == [(0, 0)]
     found = answer(bill, f"select effective_cost_usd, upfront_fee_usd, billed_cost_usd from {WAY}")
     assert found == [(Decimal("40"), Decimal("359160"), Decimal("359160"))]
 

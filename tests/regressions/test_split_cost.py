@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
 from support.bills import instance_hour, write_config, write_events, write_export
 from support.ledgers import ask, lazy_warehouse
 
@@ -60,6 +61,26 @@ def test_split_child_rows_add_nothing_where_the_machine_counts(tmp_path: Path) -
     assert ask(builder, "select count(*), sum(machine_effective_cost_usd) from stg_aws__pod_hourly").rows() == [
         (1, Decimal("55.04"))
     ]
+
+
+@pytest.mark.parametrize("usage_type", ["USW2-EKS-EC2-Accelerator-Hours", "USW2-Reservation:p5.48xlarge"])
+def test_a_tag_on_rows_that_repeat_a_machine_bills_no_run(usage_type: str, tmp_path: Path) -> None:
+    """A run's tag is on a pod's row, or on a reservation's, which repeats the hours of its machine at 0; no run has the
+    machine, 55.04. What the run cost is unknown, not 0, and the machine stays unattributed.
+    """
+    row = {**pod_row("Accelerator", "8", "1", "55.04"), "line_item_usage_type": usage_type}
+    row |= {"resource_tags": '{"user_run_id": "podded"}'}
+    if "Reservation" in usage_type:
+        row |= {"line_item_operation": "RunInstances", "line_item_product_code": "AmazonEC2"}
+    export = write_export(tmp_path, {"2026-07": [instance_hour("2026-07-14T10", "i-0p5", "p5.48xlarge", "55.04"), row]})
+    hour = {"run_id": "podded", "attempt": 1, "at": "2026-07-14T10:00:00Z"}, {"at": "2026-07-14T11:00:00Z"}
+    events = [{"event": "run_started", **hour[0]}, {"event": "attempt_started", **hour[0]}]
+    events += [{"event": "run_ended", **hour[0], **hour[1], "status": "completed"}]
+    builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events)))
+    cost = "select is_billed, accelerator_hours, effective_cost_usd, billed_cost_usd from fct_run_cost"
+    assert ask(builder, cost).rows() == [(False, None, None, None)]
+    spent = "select bucket, effective_cost_usd from fct_ledger where effective_cost_usd <> 0"
+    assert ask(builder, spent).rows() == [("unattributed", Decimal("55.04"))]
 
 
 def test_a_pod_without_a_split_cost_has_an_unknown_cost(tmp_path: Path) -> None:

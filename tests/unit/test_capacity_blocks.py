@@ -93,6 +93,47 @@ def test_hours_that_no_fee_pays_for_are_reported() -> None:
     assert found == [("000033334444", "p5.48xlarge", "i-0d", datetime(2026, 7, 14, 20), 2)]
 
 
+def test_the_cost_of_hours_that_no_fee_pays_for_is_unknown() -> None:
+    """The run has an hour with a premium operating system of 3.25, and 1.00 of bytes sent; 5.00 of a block's fee came
+    back, and the fee itself is on no delivered bill. What the hour cost is unknown, on the bill it is 4.25, and the
+    ledger keeps all that the bill has, 3.25 + 1.00 - 5.00 = -0.75. What the second hour cost, idle, is unknown too.
+    """
+    arn = {"capacity_reservation_capacity_reservation_arn": BLOCK}
+    sent = {**hour(0), "line_item_usage_type": "USW2-DataTransfer-Out-Bytes", "line_item_resource_id": "i-0d"}
+    bill = [
+        used(0, line_item_operation="RunInstances:0002:CB", line_item_unblended_cost="3.25", **arn),
+        {**sent, "line_item_unblended_cost": "1", "line_item_usage_amount": "1"},
+        {**used(1), **arn},
+        fee("-5", charge="Refund"),
+    ]
+    run, ledger, mart = "fct_run_cost", "fct_ledger", "mart_cost_ledger_daily"
+    with Lab({MONTH: bill}, tracker([Stay(0, "i-0d", None, 0, HOUR_MS)])) as lab:
+        costs = "accelerator_hours, effective_cost_usd, billed_cost_usd"
+        assert lab.ask(f"select is_billed, {costs} from {run}", run) == [(True, 8, None, None)]
+        sums = "sum(accelerator_hours), sum(effective_cost_usd), sum(billed_cost_usd)"
+        assert lab.ask(f"select {sums} from {ledger}", ledger) == [(16, Decimal("-0.75"), Decimal("-0.75"))]
+        idle = f"select is_cost_unknown, {costs} from {mart} where bucket = 'idle' and accelerator_hours > 0"
+        assert lab.ask(idle, mart) == [(True, 8, None, 0)]
+
+
+def test_unused_hours_of_a_block_without_its_fee_are_of_unknown_cost() -> None:
+    unused = {"line_item_usage_type": "USW2-UnusedBox:p5.48xlarge", "line_item_resource_id": BLOCK}
+    name = "mart_cost_ledger_daily"
+    cost = f"select is_cost_unknown, sum(effective_cost_usd) from {name} where bucket = 'capacity_unused' group by 1"
+    assert ask(cost, name, [{**used(0), **unused}]) == [(True, None)]
+    assert ask(cost, name, [{**used(0), **unused}, fee("40")]) == [(False, 40)]
+
+
+def test_the_fee_of_an_ultraserver_pays_for_the_hours_of_its_instances() -> None:
+    """Facts 3.5: u-p6e-gb200x72 is of p6e-gb200.36xlarge. Two used hours of 4800.00, one of them the run's; how many of
+    its instances a price counts is not known, so no window is inferred from it.
+    """
+    types = {"line_item_usage_type": "USW2-BoxUsage:p6e-gb200.36xlarge"}
+    bill = [{**fee("4800"), "line_item_usage_type": "USW2-CapacityBlockFee:u-p6e-gb200x72"}]
+    bill += [{**used(number), **types} for number in (0, 1)]
+    assert ask(RUN, "fct_ledger", bill) == [(2400,)]
+
+
 def test_a_run_may_name_the_block_its_node_is_of() -> None:
     bill = [fee("40"), fee("400", OTHER), used(0)]
     runs = tracker([Stay(0, "i-0d", None, 0, HOUR_MS)])

@@ -2,7 +2,8 @@
 -- A line without a block id: a fee belongs to the only block of the type that its account reserved; a refund to the only block of the type
 -- that the account bought, else to the only one it bought at that price.
 with line as (
-    select *, 'line ' || source_file || ' ' || cast(source_row as varchar) as line_id,
+    select *, block_instance_type(instance_type) as used_instance_type,
+        'line ' || source_file || ' ' || cast(source_row as varchar) as line_id,
         -- Our FOCUS export has what a fee costs on another line than what was paid.
         greatest(abs(billed_cost_usd), abs(effective_cost_usd)) as price_usd,
         count(nullif(billed_cost_usd, 0)) over (partition by account_id, instance_type, charge_category)
@@ -24,7 +25,8 @@ bought as (
     from line
     left join reserved
         on reserved.account_id = line.account_id
-        and reserved.instance_type = case when line.same_type_count = 1 then line.instance_type end
+        and reserved.instance_type
+            = case when line.same_type_count = 1 then line.used_instance_type end
     where line.charge_category <> 'Refund'
 ),
 
@@ -60,6 +62,6 @@ fee as (
 
 select
     source_name, source_file, source_row, billing_period, billing_month, payer_account_id, account_id, invoice_id, billing_entity, invoice_issuer,
-    billing_currency, charge_category, service, region_id, instance_type, accelerator_family, block_id,
+    billing_currency, charge_category, service, region_id, instance_type, used_instance_type, accelerator_family, block_id,
     usage_started_at, list_cost_usd, effective_cost_usd, billed_cost_usd
 from fee

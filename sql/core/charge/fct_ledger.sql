@@ -2,16 +2,43 @@
 -- stored: no
 -- Everything that adds up money reads this table. A piece is a day's sum of whole lines, or a part of one line that is
 -- shared out.
-with piece as (
+with paid as (
+    select distinct coalesce(capacity_reservation_id(resource_id), resource_id) as paid_id, usage_date
+    from fct_capacity_block_piece
+    where resource_id is not null and charge_category <> 'Refund'
+),
+
+-- Hours of a Capacity Block are free on the bill: until the fee is there that pays for them, their cost is unknown.
+part as (
+    select piece.*, piece.market = 'capacity_block' and piece.charge_category = 'Usage' and paid.paid_id is null
+        and (piece.piece_kind = 'instance_hour' or piece.bucket in ('capacity_unused', 'run')) as is_unpaid
+    from fct_ledger_piece as piece
+    left join paid on piece.market = 'capacity_block' and paid.usage_date = piece.usage_date
+        and paid.paid_id = coalesce(capacity_reservation_id(piece.resource_id), piece.resource_id)
+),
+
+piece as (
     select
         billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity,
         invoice_issuer, billing_currency, piece_kind, source_name, source_file, source_row,
         cast(0 as bigint) as hour_no, piece_no, bucket, charge_category, service, region_id, accelerator_family, market,
         run_id, attempt_no, server_id, evidence, resource_id, instance_type, tag_owner, tag_team, tag_run_id, iam_principal,
         hour_started_at,
-        started_ms, ended_ms, used_units, billed_units, accelerator_hours, list_cost_usd, effective_cost_usd,
-        billed_cost_usd
-    from fct_ledger_piece
+        started_ms, ended_ms, used_units, billed_units, accelerator_hours, list_cost_usd,
+        case when not is_unpaid then effective_cost_usd end as effective_cost_usd, billed_cost_usd
+    from part
+
+    union all
+
+    -- What such an hour costs itself, an operating system, is known.
+    select
+        billing_period, billing_month, usage_date, payer_account_id, account_id, invoice_id, billing_entity,
+        invoice_issuer, billing_currency, piece_kind, source_name, source_file, source_row, 1, piece_no, bucket,
+        charge_category, service, region_id, accelerator_family, market, run_id, attempt_no, server_id, evidence, resource_id,
+        instance_type, tag_owner, tag_team, tag_run_id, iam_principal, hour_started_at, started_ms, ended_ms, 0, billed_units,
+        0, 0, effective_cost_usd, 0
+    from part
+    where is_unpaid and effective_cost_usd <> 0
 
     union all
 

@@ -8,7 +8,7 @@ with stay as (
         sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
         known_sum(effective_cost_usd) as effective_cost_usd,
-        sum(billed_cost_usd) as billed_cost_usd
+        known_sum(known_billed_usd(market, effective_cost_usd, billed_cost_usd)) as billed_cost_usd
     from fct_ledger
     where bucket = 'run' and evidence <> 'tag_only' and piece_kind <> 'whole'
         and run_id not in (select run_id from fct_ledger where bucket = 'run' group by run_id
@@ -50,7 +50,7 @@ priced as (
         usd_of_steps(known_sum(piece_steps(list_steps, list_usd, lower, upper, whole))) as list_cost_usd,
         usd_of_steps(known_sum(piece_steps(effective_steps, effective_usd, lower, upper, whole)))
             as effective_cost_usd,
-        usd_of_steps(sum(piece_steps(billed_steps, billed_usd, lower, upper, whole))) as billed_cost_usd
+        usd_of_steps(known_sum(piece_steps(billed_steps, billed_usd, lower, upper, whole))) as billed_cost_usd
     from met
     group by run_id, interval_kind, interval_key, billing_currency
 ),

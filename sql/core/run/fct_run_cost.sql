@@ -14,7 +14,7 @@ ledger as (
         known_sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
         known_sum(effective_cost_usd) as effective_cost_usd,
-        sum(billed_cost_usd) as billed_cost_usd,
+        known_sum(known_billed_usd(market, effective_cost_usd, billed_cost_usd)) as billed_cost_usd,
         known_sum(case when accelerator_family = 'none' then list_cost_usd else 0 end) as attached_list_usd,
         max(nullif(accelerator_family, 'none')) as accelerator_family,
         min(case when accelerator_hours > 0 then region_id end) as region_id,

@@ -52,7 +52,9 @@ classified as (
         line.*, payer.has_net_costs, payer.is_negation_complete,
         rule.line_item_type is not null as is_known_charge_type,
         cur_effective_rule(rule.effective_rule, line_item_line_item_type) as effective_rule,
-        coalesce(rule.list_rule, 'none') as list_rule,
+        -- A reservation's upfront fee is a commitment's purchase (decision 6); any other fee has no list price.
+        case when rule.effective_rule = 'fee' and line.reservation_reservation_a_r_n is not null
+            and cur_line_class(line, rule) <> 'block_fee' then 'zero' else coalesce(rule.list_rule, 'none') end as list_rule,
         case
             when line_item_product_code like '%Support%' and coalesce(bill_billing_entity, 'AWS') = 'AWS' then 'Support'
             when line_item_line_item_type like '%Discount' then 'Discount'
