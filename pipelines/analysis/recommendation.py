@@ -192,7 +192,7 @@ def arithmetic(pair: Mapping[str, Any] | None, npv: float | None, inputs: Inputs
     if None in more:
         return _finding(PILOT, True, f"{explanation}: too few successes show how many runs would decide")
     if sum(more):
-        return _finding(PILOT, True, f"{explanation}: wider than ±5 points, too wide to call a tie")
+        return _finding(PILOT, True, f"{explanation}: the interval exceeds ±5 points: not a tie")
     leads = inputs["baseline_lead_days"], inputs["candidate_lead_days"]
     if leads[0] == leads[1] or None in leads:
         return _finding("either", True, f"{explanation}: a tie, and neither can be had sooner")

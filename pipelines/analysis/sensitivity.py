@@ -47,7 +47,7 @@ def claimed(
     flipped, _ = judge(worst)
     change = price_change_to_flip(found, verdict)
     on = sides[1 if found.saving > 0 else 0].jobs[0].runs[0]["instance_type"]
-    changes = [f"{flipped} if these runs had used all {on} time that no run explains"] if flipped != verdict else []
+    changes = [f"{flipped} if all {on} time without a run belonged to these runs"] if flipped != verdict else []
     if any(side.failed for side in sides):
         bare = [replace(side, jobs=tuple(side.succeeded), rate=(0, 0)).sample(basis) for side in sides]
         assert bare[0] is not None and bare[1] is not None

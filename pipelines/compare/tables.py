@@ -53,7 +53,7 @@ def show(
     if count:
         console.say("")
         console.paragraph(
-            f"{counted(count, 'registered comparison')}, with {false:.2f} false verdicts expected by chance."
+            f"{counted(count, 'registered comparison')} at 95% confidence: {false:.2f} wrong verdicts expected."
         )
 
 
@@ -76,7 +76,7 @@ def _sides(row: Row) -> Lines:
         ("runs compared", *(_count(row[f"{side}_run_count"]) for side in SIDES)),
         ("failed, cost included", *(_failed(row, side) for side in SIDES)),
         (money_of, *(amount(row, f"{side}_unit_cost_usd", unit_usd) for side in SIDES)),
-        ("instance cost that no run explains", *(amount(row, f"{side}_residual_cost_usd", cents) for side in SIDES)),
+        ("instance cost without a run", *(amount(row, f"{side}_residual_cost_usd", cents) for side in SIDES)),
     ]
     for name, label in _MEASURED.items():
         if any(row[f"{side}_{name}"] is not None for side in SIDES):

@@ -25,7 +25,7 @@ def dashboard(
         Path | None, typer.Option("--export", help="Write the pages as files into this folder instead of serving them.")
     ] = None,
     run_pages: Annotated[
-        int, typer.Option("--run-pages", min=0, help="Of an export: number of runs with a page, most expensive first.")
+        int, typer.Option("--run-pages", min=0, help="With --export: number of runs with a page, most expensive first.")
     ] = 1000,
     as_of: AsOf = None,
 ) -> None:

@@ -106,7 +106,7 @@ class BillExam:
                 yield self._subject.unchecked(option, f"{why}.")
             else:
                 yield self._subject.ok(option, f"off; needed only {use}.")
-        net = "there but empty" if NET in seen.columns else "absent"
+        net = "present but empty" if NET in seen.columns else "absent"
         without = f"{net}: discounts, if any, are separate lines."
         yield self._subject.ok(NET, "filled: effective cost is after discounts." if seen.has_net else without)
 

@@ -85,7 +85,7 @@ def write_pack(
     except OSError as error:
         raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with --pack.") from None
     size = f"{out.stat().st_size // 1024:,} KiB, {len(members)} files"
-    console.say(f"Wrote {out} ({size}), its manifest is sha256 {seal}.")
+    console.say(f"Wrote {out} ({size}). Manifest sha256: {seal}.")
 
 
 def _refuse_other_code(published: Publication) -> None:

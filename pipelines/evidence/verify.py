@@ -79,12 +79,12 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         raise CheckError(f"{path} differs from what its inputs give: {counted(len(found), 'difference')}.")
     console.say(
         f"VERIFIED: publication {pack.about['publication']}, {figures:,} figures in {len(_marts(pack))} tables are "
-        f"what its inputs give; the manifest of the pack is sha256 {pack.seal}."
+        f"what its inputs give; manifest sha256: {pack.seal}."
     )
     if lost:
         not_compared = "its reports and these tables were not compared"
         console.say(f"The pack lacks the publication before, so {not_compared}: {', '.join(lost)}.")
-    console.say(f"Not verified, as nothing in the pack proves it: {unproven}.")
+    console.say(f"Not verified, because the pack contains no proof: {unproven}.")
 
 
 def _refuse_tampered(pack: Pack, console: Console) -> None:
@@ -161,11 +161,9 @@ def _other_texts(pack: Pack) -> Iterator[Difference]:
 
 def _unproven(pack: Pack) -> Iterator[str]:
     """What a pack states and neither its inputs nor this installation show."""
-    yield f"when it was published ({PUBLICATION})"
-    files = (
-        "the sha256 of files that are in the pack as delivered" if pack.about["has_bills"] else "the sha256 of bills"
-    )
-    yield f"of {INPUTS} the addresses, versions and all else but {files}"
+    yield f"the publication time ({PUBLICATION})"
+    files = "the sha256 of delivered files that the pack includes" if pack.about["has_bills"] else "the sha256 of bills"
+    yield f"everything in {INPUTS} except {files}"
     if LOCK in pack.members and pack.read(LOCK) != our_lock():
         yield LOCK
 

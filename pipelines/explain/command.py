@@ -27,7 +27,7 @@ class _OrName(TyperGroup):
 
 app = typer.Typer(
     cls=_OrName,
-    help="From a figure down to the bill lines behind it. Give a metric, column, table or term instead of a "
+    help="Trace a figure to its bill lines. Give a metric, column, table or term instead of a "
     "command for its definition: `trainledger explain cost_per_epoch_usd`.",
     no_args_is_help=True,
 )

@@ -92,8 +92,8 @@ def _table_page(model: Model) -> dict[str, Any]:
 def _lineage() -> list[str]:
     return [
         f"# Lineage\n\n{_MADE}",
-        "Which table is made from which, by which file, and what deliveries it rests on in the end. A table in\n"
-        "italics is a view, computed where it is read. The same graph, live, is the asset graph of Dagster.",
+        "The inputs, the file and the source deliveries of each table. Tables in italics are views: computed on read,\n"
+        "not stored. The asset graph of Dagster shows the same graph live.",
         *(
             f"## {layer['layer'].capitalize()}\n\n{layer['meaning']}\n\n"
             f"{_table(_LINEAGE, map(_made_from, layer['tables']))}"

@@ -163,7 +163,7 @@ def _print_totals(engine: DuckDBEngine, period: str, console: Console) -> None:
     if unlisted:
         names = ", ".join(name for (name,) in unlisted)
         console.note(
-            f"Warning: {period}: exported with ServiceCategory Other, for their category is not known: {names}. "
+            f"Warning: {period}: exported with ServiceCategory Other because the category is unknown: {names}. "
             "Their costs are complete; nothing needs to be done."
         )
 

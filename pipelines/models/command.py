@@ -29,7 +29,7 @@ def prune(
     config: Config = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")] = False,
 ) -> None:
-    """Remove old publications and what only they showed. All of 35 days and the last of each month stay."""
+    """Remove old publications and their files. Keeps those of 35 days and the last of each month."""
     settings, console = settings_of(config), Console()
     from pipelines.config.settings import Retention
     from pipelines.models.publish import prune as prune_publications
@@ -202,6 +202,6 @@ def check_marts(settings: Settings, console: Console) -> None:
         f"{passed:,} of {every:,} checks passed on publication {published.number}; {counted(len(warned), 'warning')}."
     )
     if read:
-        console.say("Those of the sources are shown as published; they were not run again.")
+        console.say("Source checks were not rerun; their published results are shown.")
     if errors:
         raise CheckError(f"{len(errors)} error checks failed, first: {errors[0]['title']} of {errors[0]['table']}.")

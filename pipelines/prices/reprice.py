@@ -175,8 +175,8 @@ def _pair(book: PriceBook, pair: dict[str, Any], at: date, offer: str, region: s
         if pair[f"{name}_instance_type"] != side.price.instance_type
     ]
     if before is None:
-        lacking = "the bill gives no list price of all its runs"
-        notes.append(f"{lacking}, so no saving at the list prices paid, nor an interval")
+        lacking = "some runs have no list price on the bill"
+        notes.append(f"{lacking}, so the list-price saving and its interval are unknown")
     return Repriced(
         subject=pair["workload_id"],
         at=at,

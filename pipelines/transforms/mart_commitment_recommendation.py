@@ -198,7 +198,7 @@ def _reason(commitment: float, best: float, proven: float, used: baseline.Use) -
         return "it would have paid in these weeks, but not in enough histories resampled from them"
     if (used.on_demand <= used.demand).all():
         return "on demand this use costs no more than under the commitment"
-    return "no level of hourly use lasts long enough to pay for a commitment: occasional use is no baseline"
+    return "usage is too intermittent for a commitment to pay off"
 
 
 def _matrix(rated: pl.DataFrame, oldest: Any, newest: Any) -> baseline.Use:

@@ -30,7 +30,7 @@ def build(**table: pl.DataFrame) -> Rows:
 
 
 def _alone(side: Side) -> Row:
-    lacking = "no other way to serve it is measured or declared in [[decisions.serving]]"
+    lacking = "no serving alternative is measured or declared in [[decisions.serving]]"
     if not any(side.tokens.values()):
         lacking += f"; {_no_tokens(side)}"
     return _today(side) | {"verdict": UNDECIDED, "verdict_reason": lacking, "missing_evidence": lacking}

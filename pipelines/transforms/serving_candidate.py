@@ -14,6 +14,9 @@ from pipelines.transforms.serving_side import BASES, BEDROCK, WINDOW_DAYS, Side
 
 # Points of output tokens by which the mix of a throughput may differ from the traffic (facts serving 5).
 _MIX = 0.10
+# What a declaration denies, and its name where it is missing.
+_QUALITY = ("does not have the same quality", "equal quality")
+_LATENCY = ("does not meet the latency target", "compliance with the latency target")
 _PRICES = {kind: f"{kind}_usd" for kind in KINDS}
 
 
@@ -73,7 +76,7 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
     name, instance_type = option["candidate_model"], option["instance_type"]
     like = [one for one in sides if one.model == name and one.currency == side.currency]
     measured = next((one for one in like if one.instance_type == instance_type and one.is_capacity), None)
-    gaps = [] if option["is_same_quality"] else [_unshown(option["is_same_quality"], "has the same quality")]
+    gaps = [] if option["is_same_quality"] else [_unshown(option["is_same_quality"], *_QUALITY)]
     faults = [] if side.currency == CURRENCY else [f"prices are declared in {CURRENCY}, the bill is in {side.currency}"]
     if not option["is_capacity"]:
         managed = next((one for one in like if not one.is_capacity), None)
@@ -85,7 +88,7 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
                 _unpriced(name, [one.model for one in sides if one.currency == side.currency and not one.is_capacity])
             )
         if option["meets_latency"] is not True:
-            gaps.append(_unshown(option["meets_latency"], "meets the latency target"))
+            gaps.append(_unshown(option["meets_latency"], *_LATENCY))
         return Candidate(option, BEDROCK, BEDROCK, None, by_basis, None, tuple(gaps), tuple(faults))
     family = option["accelerator_family"] or BEDROCK
     speed, evidence, mix = number(option["tokens_per_second"]), "declared", number(option["output_ratio"])
@@ -97,13 +100,13 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
         gaps.append("the mix of tokens of its benchmark is not declared (output_ratio)")
     elif speed is not None and abs((mix or 0) - (side.output_ratio or 0)) > _MIX:
         found, wanted = percent(mix or 0), percent(side.output_ratio or 0)
-        faults.append(f"its throughput is for {found} output tokens, but the traffic has {wanted}")
+        faults.append(f"its throughput was measured with {found} output tokens, the traffic has {wanted}")
         speed = None
     elif speed is None:
         faults.append(f"no throughput of {instance_type or name} is measured or declared at the latency target")
     # A throughput counts as measured only while the latency target held.
     if evidence == "declared" and option["meets_latency"] is not True:
-        gaps.append(_unshown(option["meets_latency"], "meets the latency target"))
+        gaps.append(_unshown(option["meets_latency"], *_LATENCY))
     place = {"instance_type": instance_type, "region_id": option["region_id"] or side.region_id}
     hourly = number(option["usd_per_hour"])
     if hourly is None:
@@ -130,5 +133,5 @@ def _unpriced(name: str, billed: Sequence[str]) -> str:
     return f"the last {WINDOW_DAYS} days of the bill have no tokens of {name!r}{meant} declare input_usd and output_usd"
 
 
-def _unshown(known: bool | None, what: str) -> str:
-    return f"the candidate does not {what}" if known is False else f"nothing shows that the candidate {what}"
+def _unshown(known: bool | None, fault: str, name: str) -> str:
+    return f"the candidate {fault}" if known is False else f"{name} is not declared"

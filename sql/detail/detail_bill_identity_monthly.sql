@@ -62,12 +62,12 @@ parted as (
 
 known as (
     select * from (values
-        (1, 'billed cost is amortized cost with upfront fees put back where they were billed'),
-        (2, 'what a Savings Plan covered in an hour is the commitment used in it, and no more than there is'),
+        (1, 'billed cost equals amortized cost with upfront fees in the month in which they were billed'),
+        (2, 'covered usage equals the used commitment and never exceeds the commitment, hour by hour'),
         (3, 'usage covered by Savings Plans and its negation cancel'),
-        (4, 'billed cost is the net columns without discount rows'),
-        (5, 'amortized cost is billed cost where nothing is paid upfront'),
-        (6, 'what pods hold and leave unused of a machine in an hour is its cost')
+        (4, 'billed cost equals the net columns without discount rows'),
+        (5, 'amortized cost equals billed cost if nothing is paid upfront'),
+        (6, 'pod cost plus unused node cost equals node cost, hour by hour')
     ) as named(identity, statement)
 ),
 

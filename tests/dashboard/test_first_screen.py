@@ -79,7 +79,7 @@ def test_the_terminal_shows_the_bill_and_its_accelerators(terminal: str) -> None
     lines = [" ".join(line.split()) for line in terminal.splitlines()]
     assert "The bill $343.12 billed; $343.12 effective, partial" in lines
     assert "Accelerators $333.12 effective, all delivered months; partial, some use has no cost on the bill" in lines
-    assert "Of it with a run tag $223.04 effective; add run events to see cost per epoch" in lines
+    assert "Accelerators, run tag $223.04 effective; add run events to see cost per epoch" in lines
 
 
 @pytest.mark.parametrize(

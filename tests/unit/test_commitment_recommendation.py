@@ -131,7 +131,7 @@ def test_a_weekly_retrain_is_no_baseline() -> None:
     """One day of each week: 24 of 168 hours."""
     row = plan(advise(history(9, lambda hour: 500 if hour % WEEK < 24 else 0), rate(0.6)))
     assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit nothing", 0.0)
-    assert "no baseline" in row["advice_reason"]
+    assert "intermittent" in row["advice_reason"]
     assert row["simulated_utilization_ratio"] is None
 
 

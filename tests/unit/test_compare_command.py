@@ -101,7 +101,7 @@ def test_every_headline_states_how_many_verdicts_chance_decides(built: tuple[Bui
         pages = [words_of(report_page(marts, published, kind, is_drawn=False)) for kind in ("training_cost", "savings")]
     pages += [words_of(render(Reader(builder.warehouse), name, {})) for name in ("overview", "sides")]
     for text in (compared(config), *pages):
-        assert "2 registered comparisons, with 0.10 false verdicts expected by chance" in " ".join(text.split())
+        assert "2 registered comparisons at 95% confidence: 0.10 wrong verdicts expected" in " ".join(text.split())
     assert all("of accelerator spend" in page for page in pages)
 
 

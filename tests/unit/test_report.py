@@ -455,6 +455,6 @@ def test_a_page_is_not_written_into_a_pdf_or_a_zip_file(tmp_path: Path, name: st
 
 def test_the_rate_paid_means_on_the_page_what_its_contract_states() -> None:
     """Storage and data transfer are no discount and no commitment, yet they are in it."""
-    meant = "discounts, commitments and what is not instance time"
+    meant = "discounts, commitments and cost other than instance time"
     for file in ("dashboards/names.j2", "expectations/columns/proof.yml"):
         assert meant in (Path(__file__).parents[2] / file).read_text(encoding="utf-8"), file

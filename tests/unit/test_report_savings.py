@@ -99,8 +99,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_page_one_states_the_verdict_and_the_saving_in_a_sentence(page: str) -> None:
     assert (
-        "Trainium is proven cheaper for 1 of 1 comparison (3 registered comparisons, with 0.15 false verdicts "
-        "expected by chance); llama-3.1-8b on trn1.32xlarge cost 27.7% less than on p5.48xlarge (3 and 2 runs, 1 "
+        "Trainium is proven cheaper for 1 of 1 comparison (3 registered comparisons at 95% confidence: 0.15 wrong "
+        "verdicts expected); llama-3.1-8b on trn1.32xlarge cost 27.7% less than on p5.48xlarge (3 and 2 runs, 1 "
         "and 0 failed, 25.0% of accelerator spend); July 2026 avoided $360 ($300 to $420), in cash $300." in words(page)
     )
 

@@ -198,7 +198,7 @@ def test_tokens_of_bedrock_against_capacity() -> None:
     assert (row["replica_count"], row["saving_ratio"]) == (2, pytest.approx(1 - 72 / 99))
     # A throughput of another mix shows nothing, and one of an unknown mix wins nothing.
     (row,) = compared([], tokens, {**capacity, "output_ratio": 0.25}, calls=calls)
-    assert "25.0% output tokens, but the traffic has 50.0%" in row["verdict_reason"]
+    assert "25.0% output tokens, the traffic has 50.0%" in row["verdict_reason"]
     assert "saving_ratio" not in row and "crossover_tokens_per_month" not in row
     (row,) = compared([], tokens, {**capacity, "output_ratio": None}, calls=calls)
     assert row["verdict"] == "not enough evidence" and "output_ratio" in row["missing_evidence"]

@@ -82,22 +82,22 @@ select
     entry.attempt_no, entry.evidence,
     case when line.charge_kind_id like 'focus %' and line.effective_rule = 'as_billed'
         then 'the EffectiveCost of the line' else coalesce(cost_rule_meaning(line.effective_rule, line.line_class),
-            'as billed: no list of ours names the charge type') end as cost_rule_meaning,
+            'as billed: the charge type is not on a reference list') end as cost_rule_meaning,
     -- What the bucket, and the part of the line, rest on.
     case
         when entry.piece_kind = 'block_hour'
-            then 'the part of the fee that this hour of the block, and this use of it, takes'
+            then 'the part of the fee for this usage in this hour of the block'
         when entry.piece_kind = 'whole' then case entry.bucket
             when 'run' then 'whole line: a tag names ' || case when entry.evidence = 'tag_only'
                 then 'an unrecorded run' else 'the run, which was alive then' end
             when 'serving' then 'whole line: serves a model'
-            when 'unattributed' then 'whole line: accelerator hours on no resource that could be shared out'
+            when 'unattributed' then 'whole line: accelerator hours without a resource to divide'
             when 'commitment_unused'
-                then 'whole line: the fee of a commitment; its effective cost is the part that nothing used'
-            when 'capacity_unused' then 'whole line: reserved capacity that nothing used'
+                then 'whole line: commitment fee; its effective cost is the unused part'
+            when 'capacity_unused' then 'whole line: unused reserved capacity'
             when 'idle' then 'whole line: kept warm between jobs'
             when 'shared' then 'whole line: serves many runs'
-            else 'whole line: neither accelerator time nor shared by runs'
+            else 'whole line: not accelerator time or shared infrastructure'
         end
         else case
             when entry.bucket = 'unattributed' then 'no run names the resource:'
