@@ -25,6 +25,8 @@ _PAGER_WIDTH = 120
 _MOST_BLOCKS = 10
 # Longer messages, and names longer than most paths, are cut.
 _MOST_LETTERS, _LONG_WORD = 2_000, re.compile(r"(\S{150})\S{150,}(\S{40})")
+# A name of a column goes on below after a space or an underscore.
+_WORD = re.compile(r"\s*(?:[^\s_]+_*|_+)")
 # Lines of progress where no terminal can show a bar.
 _LINES = 4
 
@@ -99,14 +101,15 @@ class Console:
         keep: Sequence[str] | None = None,
         figures: Collection[str] | None = None,
     ) -> None:
-        """Print rows as a table; where they are too wide for the terminal, one block per row.
+        """Print rows as a table; where they are too wide for the terminal, folded if they are many, or a block per row.
 
-        With `keep`, many rows stay a table: of these columns and of the others that fit, and a note states that.
+        With `keep`, many rows show these columns and the others that fit, and a note states how many there are.
         With `figures`, those columns are flush right and the texts of the others take as many lines as they need.
         """
         cells = [[cell_text(value) for value in row] for row in frame.rows()]
         widths = [max(map(len, column)) + 3 for column in zip(frame.columns, *cells, strict=True)]
         # Piped rows are read by programs, piped reports in pagers.
+        numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
         room = self._out.width if self._out.is_terminal or figures is None else _PAGER_WIDTH
         if sum(widths) < room:
             self._out.print(_grid(frame, cells, title, figures))
@@ -116,6 +119,8 @@ class Console:
             fitting = _fitting(frame.columns, widths, keep, self._out.width)
             self._out.print(_grid(frame[:, fitting], [[row[at] for at in fitting] for row in cells], title))
             self.note(f"{len(fitting)} of {frame.width} columns shown; select others by name, or use --csv.")
+        elif len(cells) > _MOST_BLOCKS and (narrow := _narrowed(frame.columns, cells, numbers, room)):
+            self._out.print(_grid(frame, cells, title, numbers, narrow))
         else:
             self._blocks(frame.columns, cells)
 
@@ -153,7 +158,7 @@ def _narrowed(
     least, wanted = [], []
     for name, column in zip(names, columns, strict=True):
         whole = [line for text in column for line in (text.split("\n") if name in figures else text.split())]
-        least.append(max(map(len, (*name.split(), *whole)), default=1))
+        least.append(max(map(len, (*map(str.strip, _WORD.findall(name)), *whole)), default=1))
         wanted.append(max(map(len, (name, *whole, *(() if name in figures else column)))) - least[-1])
     # Between columns are two spaces.
     room = width - sum(least) - 2 * (len(names) - 1)
@@ -167,6 +172,17 @@ def _broken(names: Sequence[str], cells: Sequence[Sequence[str]], figures: Colle
         [text.replace("; ", ";\n") if name in figures else text for name, text in zip(names, row, strict=True)]
         for row in cells
     ]
+
+
+def _folded_name(name: str, width: int) -> str:
+    """The name of a column over as many lines as it needs, each as long as fits."""
+    lines = [""]
+    for word in _WORD.findall(name):
+        if len(lines[-1] + word) <= width:
+            lines[-1] += word
+        else:
+            lines.append(word.lstrip())
+    return "\n".join(lines).strip("\n")
 
 
 def folded(text: str, width: int, indent: str = "  ") -> list[str]:
@@ -233,7 +249,9 @@ def _grid(
         grid.box, grid.show_edge, grid.pad_edge, grid.padding = SIMPLE_HEAD, False, False, (0, 1, 0, 0)
     for at, (name, kind) in enumerate(frame.schema.items()):
         justify = "right" if kind.is_numeric() or name in (figures or ()) else "left"
-        grid.add_column(Text(name), justify=justify, no_wrap=not widths, width=widths[at] if widths else None)
+        width = widths[at] if widths else None
+        head = _folded_name(name, width) if width else name
+        grid.add_column(Text(head), justify=justify, no_wrap=not widths, width=width)
     for row in cells:
         grid.add_row(*map(Text, row))
     return grid

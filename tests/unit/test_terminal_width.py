@@ -19,6 +19,7 @@ WIDTH = 80
 COMMANDS = [
     ["compare"],
     ["compare", "win", "--basis", "list"],
+    ["reprice", "win", "--at", "2026-08-01"],
     ["query"],
     ["query", "select * from mart_silicon_comparison"],
     ["query", "select run_id, workload_id, effective_cost_usd from mart_run_cost"],
@@ -46,6 +47,7 @@ def test_an_answer_fits_the_terminal(
     assert result.code == 0, result.error
     lines = re.sub(r"\x1b\[[0-9;]*m", "", result.out).splitlines()
     assert lines
+    assert words[0] != "reprice" or "…" not in result.out
     # A path or a seal, kept whole so that it can be copied, may stand over the edge where it alone is too long.
     assert [line for line in lines if len(line) > WIDTH and not re.fullmatch(r"\s*\S+\s+\S{50,}", line)] == []
 
