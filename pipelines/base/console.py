@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 # Every command has a console; what it prints with is imported when it prints.
 if TYPE_CHECKING:
     import polars as pl
+    from rich.console import Console as RichConsole
     from rich.progress import Progress
     from rich.table import Table
     from rich.text import Text
@@ -66,9 +67,13 @@ class Console:
         """Characters a line of the result has room for."""
         return self._out.width
 
-    def say(self, sentence: str) -> None:
-        """Print a line of the result."""
-        self._out.print(_text(sentence), soft_wrap=True)
+    def say(self, sentence: str, hang: int | None = None) -> None:
+        """Print a line of the result; on a terminal what it has no room for goes on below, `hang` characters in."""
+        _print(self._out, sentence, hang)
+
+    def code(self, line: str) -> None:
+        """Print a line to be copied, in one piece."""
+        self._out.print(_text(line), soft_wrap=True)
 
     def paragraph(self, text: str, indent: str = "") -> None:
         """Print a text over as many lines as it needs."""
@@ -77,11 +82,11 @@ class Console:
 
     def note(self, sentence: str) -> None:
         """Print a line about the work."""
-        self._err.print(_text(shortened(sentence)), soft_wrap=True)
+        _print(self._err, shortened(sentence))
 
     def error(self, sentence: str) -> None:
         """Print an error."""
-        self._err.print(_text("Error: ", style="bold red") + _text(shortened(sentence)), soft_wrap=True)
+        _print(self._err, f"Error: {shortened(sentence)}", bold="Error: ")
 
     @contextmanager
     def steps(self, total: int) -> Iterator[Steps]:
@@ -185,13 +190,16 @@ def _folded_name(name: str, width: int) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def folded(text: str, width: int, indent: str = "  ") -> list[str]:
-    """A text over as many lines as it needs, each indented; a path or an id stays in one piece, to be copied."""
+def folded(text: str, width: int, indent: str = "  ", hang: str | None = None) -> list[str]:
+    """A text over as many lines as it needs, each indented, those below the first by `hang`.
+
+    A path or an id stays in one piece, to be copied.
+    """
     return wrap(
         text,
         width,
         initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
+        subsequent_indent=f"{indent}  " if hang is None else hang,
         break_on_hyphens=False,
         break_long_words=False,
     )
@@ -226,10 +234,25 @@ def shortened(sentence: str) -> str:
     return sentence if len(sentence) <= _MOST_LETTERS else f"{sentence[: _MOST_LETTERS // 2]} … {sentence[-400:]}"
 
 
-def _text(line: str, style: str = "") -> Text:
+def _print(out: RichConsole, sentence: str, hang: int | None = None, bold: str = "") -> None:
+    """Print a sentence in one line, on a terminal folded at words; what it begins with may stand out."""
+    text = printable(sentence)
+    if not out.is_terminal or len(text) <= out.width:
+        lines = [text]
+    else:
+        start = len(text) - len(text.lstrip())
+        lines = folded(text, out.width, "", " " * (start + 2 if hang is None else hang))
+    for number, line in enumerate(lines):
+        shown = _text(line)
+        if bold and not number:
+            shown.stylize("bold red", 0, len(bold))
+        out.print(shown, soft_wrap=True)
+
+
+def _text(line: str) -> Text:
     from rich.text import Text
 
-    return Text(printable(line), style=style)
+    return Text(printable(line))
 
 
 def _grid(

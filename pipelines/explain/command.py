@@ -87,7 +87,7 @@ _command(
 )
 _command(
     "model",
-    "The cost of serving a model, by server and usage type, down to its bill lines.",
+    "The cost of serving a model, by server and usage type.",
     ["month", "currency"],
     "A served model, as mart_inference_cost_daily names it.",
 )

@@ -283,8 +283,14 @@ def _show(one: Repriced, console: Console) -> None:
     console.paragraph(f"{one.subject}, at {prices[0].offer} prices of {one.at} in {one.region_id}")
     if one.unit_measure:
         unit = one.unit_measure.removeprefix("cost_per_").removeprefix("cost_to_").replace("_", " ")
-        head = ("instance type", "price held", "runs", f"instance-hours per {unit}", "USD per instance-hour",
-                f"USD per {unit}")
+        head = (
+            "instance type",
+            "price held",
+            "runs",
+            f"instance-hours per {unit}",
+            "USD per instance-hour",
+            f"USD per {unit}",
+        )
         rows = [
             (price.instance_type, f"{price.since}; {price.evidence}", str(side.run_count), f"{side.hours:,.4f}",
              _usd(price.usd_per_hour), f"{side.cost:,.4f}")

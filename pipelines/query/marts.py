@@ -151,6 +151,6 @@ def show_list(frame: pl.DataFrame, console: Console, *, detail: bool = False) ->
         console.say(f"{str(subject).capitalize()}")
         for row in rows.iter_rows(named=True):
             line = f"  {row['mart'].ljust(width)}  {row['shows']}{'' if row['rows'] else ' (no rows)'}"
-            console.say(line if len(line) <= console.width else f"{line[: console.width - 1]}…")
+            console.say(line, hang=width + 4)
     if not detail:
         console.note("Drill-downs: `trainledger query --detail`. Columns: `trainledger explain MART`.")
