@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,23 @@ def test_the_last_lines_of_a_build_count_every_run_that_ended(
         open_marts(marts, tmp_path, example())
         show_key_figures(marts, Console())
     assert "3 GPU and 2 Trainium runs (1 and 0 failed)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [((None, None), "no interval"), (("-4.124", "0.942"), "95% interval of the saving −412.4% to 94.2%")],
+)
+def test_the_last_lines_of_a_build_show_the_interval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ends: tuple[str | None, str | None], shown: str
+) -> None:
+    low, high = (None if end is None else Decimal(end) for end in ends)
+    marts = example()
+    interval = {"saving_low_ratio": low, "saving_high_ratio": high}
+    marts["mart_silicon_comparison"] = [row | interval for row in marts["mart_silicon_comparison"]]
+    with DuckDBEngine(threads=1) as engine:
+        open_marts(engine, tmp_path, marts)
+        show_key_figures(engine, Console())
+    assert shown in capsys.readouterr().out
 
 
 def test_a_hostile_name_is_printed_as_text(tmp_path: Path) -> None:
