@@ -12,7 +12,7 @@ from pipelines.base.console import Console
 from pipelines.base.resources import known_reports
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.present.figures import show_key_figures
-from pipelines.present.pdf import pdf_of_page
+from pipelines.present.pdf import SCALES, pdf_of_page
 from pipelines.present.terminal import show_page
 
 
@@ -63,6 +63,22 @@ def test_a_page_without_anything_is_shown_too(
 ) -> None:
     show_page(rendered(tmp_path, marts, PUBLISHED, kind), Console())
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("sheets", "scale"), [(5, 1.0), (4, 0.89), (3, 1.0), (None, 1.0)], ids=["fits", "fits smaller", "never fits", "any"]
+)
+def test_type_is_set_smaller_only_where_that_helps(
+    monkeypatch: pytest.MonkeyPatch, sheets: int | None, scale: float
+) -> None:
+    """A report of 5 sheets, of 4 in the smallest type, whose text has 8 of 9 points."""
+
+    def compiled(page: str, published: object, form: str, *, scale: float = 1.0, ppi: int = 144) -> list[bytes]:
+        return [str(scale).encode()] * (4 if scale == SCALES[-1] else 5)
+
+    monkeypatch.setattr("pipelines.present.pdf._compiled", compiled)
+    assert pdf_of_page("", sheets, PUBLISHED)[0] == str(scale).encode()
+    assert 9 * min(SCALES) >= 8
 
 
 def test_the_last_lines_of_a_build_count_every_run_that_ended(
