@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 # Every command has a console; what it prints with is imported when it prints.
 if TYPE_CHECKING:
     import polars as pl
+    from rich.console import Console as RichConsole
     from rich.progress import Progress
     from rich.table import Table
     from rich.text import Text
@@ -27,6 +28,8 @@ _MOST_BLOCKS = 10
 _AMOUNT = re.compile(r"_usd(_\d+)?$")
 # Longer messages, and names longer than most paths, are cut.
 _MOST_LETTERS, _LONG_WORD = 2_000, re.compile(r"(\S{150})\S{150,}(\S{40})")
+# A name of a column goes on below after a space or an underscore.
+_WORD = re.compile(r"\s*(?:[^\s_]+_*|_+)")
 # Lines of progress where no terminal can show a bar.
 _LINES = 4
 
@@ -66,9 +69,13 @@ class Console:
         """Characters a line of the result has room for."""
         return self._out.width
 
-    def say(self, sentence: str) -> None:
-        """Print a line of the result."""
-        self._out.print(_text(sentence), soft_wrap=True)
+    def say(self, sentence: str, hang: int | None = None) -> None:
+        """Print a line of the result; on a terminal what it has no room for goes on below, `hang` characters in."""
+        _print(self._out, sentence, hang)
+
+    def code(self, line: str) -> None:
+        """Print a line to be copied, in one piece."""
+        self._out.print(_text(line), soft_wrap=True)
 
     def paragraph(self, text: str, indent: str = "") -> None:
         """Print a text over as many lines as it needs."""
@@ -77,11 +84,11 @@ class Console:
 
     def note(self, sentence: str) -> None:
         """Print a line about the work."""
-        self._err.print(_text(shortened(sentence)), soft_wrap=True)
+        _print(self._err, shortened(sentence))
 
     def error(self, sentence: str) -> None:
         """Print an error."""
-        self._err.print(_text("Error: ", style="bold red") + _text(shortened(sentence)), soft_wrap=True)
+        _print(self._err, f"Error: {shortened(sentence)}", bold="Error: ")
 
     @contextmanager
     def steps(self, total: int) -> Iterator[Steps]:
@@ -101,15 +108,16 @@ class Console:
         keep: Sequence[str] | None = None,
         figures: Collection[str] | None = None,
     ) -> None:
-        """Print rows as a table; where they are too wide for the terminal, one block per row.
+        """Print rows as a table; where they are too wide for the terminal, folded if they are many, or a block per row.
 
-        With `keep`, many rows stay a table: of these columns and of the others that fit, and a note states that.
+        With `keep`, many rows show these columns and the others that fit, and a note states how many there are.
         With `figures`, those columns are flush right and the texts of the others take as many lines as they need.
         """
         places = [2 if _AMOUNT.search(name) else 0 for name in frame.columns]
         cells = [[cell_text(*cell) for cell in zip(row, places, strict=True)] for row in frame.rows()]
         widths = [max(map(len, column)) + 3 for column in zip(frame.columns, *cells, strict=True)]
         # Piped rows are read by programs, piped reports in pagers.
+        numbers = [name for name, kind in frame.schema.items() if kind.is_numeric()]
         room = self._out.width if self._out.is_terminal or figures is None else _PAGER_WIDTH
         if sum(widths) < room:
             self._out.print(_grid(frame, cells, title, figures))
@@ -119,6 +127,8 @@ class Console:
             fitting = _fitting(frame.columns, widths, keep, self._out.width)
             self._out.print(_grid(frame[:, fitting], [[row[at] for at in fitting] for row in cells], title))
             self.note(f"{len(fitting)} of {frame.width} columns shown; select others by name, or use --csv.")
+        elif len(cells) > _MOST_BLOCKS and (narrow := _narrowed(frame.columns, cells, numbers, room)):
+            self._out.print(_grid(frame, cells, title, numbers, narrow))
         else:
             self._blocks(frame.columns, cells)
 
@@ -156,7 +166,7 @@ def _narrowed(
     least, wanted = [], []
     for name, column in zip(names, columns, strict=True):
         whole = [line for text in column for line in (text.split("\n") if name in figures else text.split())]
-        least.append(max(map(len, (*name.split(), *whole)), default=1))
+        least.append(max(map(len, (*map(str.strip, _WORD.findall(name)), *whole)), default=1))
         wanted.append(max(map(len, (name, *whole, *(() if name in figures else column)))) - least[-1])
     # Between columns are two spaces.
     room = width - sum(least) - 2 * (len(names) - 1)
@@ -172,13 +182,27 @@ def _broken(names: Sequence[str], cells: Sequence[Sequence[str]], figures: Colle
     ]
 
 
-def folded(text: str, width: int, indent: str = "  ") -> list[str]:
-    """A text over as many lines as it needs, each indented; a path or an id stays in one piece, to be copied."""
+def _folded_name(name: str, width: int) -> str:
+    """The name of a column over as many lines as it needs, each as long as fits."""
+    lines = [""]
+    for word in _WORD.findall(name):
+        if len(lines[-1] + word) <= width:
+            lines[-1] += word
+        else:
+            lines.append(word.lstrip())
+    return "\n".join(lines).strip("\n")
+
+
+def folded(text: str, width: int, indent: str = "  ", hang: str | None = None) -> list[str]:
+    """A text over as many lines as it needs, each indented, those below the first by `hang`.
+
+    A path or an id stays in one piece, to be copied.
+    """
     return wrap(
         text,
         width,
         initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
+        subsequent_indent=f"{indent}  " if hang is None else hang,
         break_on_hyphens=False,
         break_long_words=False,
     )
@@ -218,10 +242,25 @@ def shortened(sentence: str) -> str:
     return sentence if len(sentence) <= _MOST_LETTERS else f"{sentence[: _MOST_LETTERS // 2]} … {sentence[-400:]}"
 
 
-def _text(line: str, style: str = "") -> Text:
+def _print(out: RichConsole, sentence: str, hang: int | None = None, bold: str = "") -> None:
+    """Print a sentence in one line, on a terminal folded at words; what it begins with may stand out."""
+    text = printable(sentence)
+    if not out.is_terminal or len(text) <= out.width:
+        lines = [text]
+    else:
+        start = len(text) - len(text.lstrip())
+        lines = folded(text, out.width, "", " " * (start + 2 if hang is None else hang))
+    for number, line in enumerate(lines):
+        shown = _text(line)
+        if bold and not number:
+            shown.stylize("bold red", 0, len(bold))
+        out.print(shown, soft_wrap=True)
+
+
+def _text(line: str) -> Text:
     from rich.text import Text
 
-    return Text(printable(line), style=style)
+    return Text(printable(line))
 
 
 def _grid(
@@ -241,7 +280,9 @@ def _grid(
         grid.box, grid.show_edge, grid.pad_edge, grid.padding = SIMPLE_HEAD, False, False, (0, 1, 0, 0)
     for at, (name, kind) in enumerate(frame.schema.items()):
         justify = "right" if kind.is_numeric() or name in (figures or ()) else "left"
-        grid.add_column(Text(name), justify=justify, no_wrap=not widths, width=widths[at] if widths else None)
+        width = widths[at] if widths else None
+        head = _folded_name(name, width) if width else name
+        grid.add_column(Text(head), justify=justify, no_wrap=not widths, width=width)
     for row in cells:
         grid.add_row(*map(Text, row))
     return grid

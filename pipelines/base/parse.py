@@ -78,11 +78,12 @@ _TOML_FIXES = {
     "Invalid hex value": "write / in place of the backslash",
     "Expected '=' after a key": 'write key = "value", and headings in brackets',
     "Invalid statement": 'write key = "value", and headings in brackets',
-    "Expected newline or end of document": "write text, months and times with a zone in double quotes",
     "Unescaped '\\'": "write / in place of the backslash",
     "Cannot overwrite a value": "the key is there twice; remove one",
     "Cannot declare": "the heading is there twice; put its keys below one, or use [[double brackets]] for a list",
 }
+
+_AFTER_VALUE = re.compile(r"Expected newline or end of document after a statement \(at line (\d+), column (\d+)\)")
 
 
 def parse_toml(content: bytes) -> dict[str, Any]:
@@ -102,8 +103,20 @@ def parse_toml(content: bytes) -> dict[str, Any]:
         raise
     except ValueError as error:
         # Includes text that is not UTF-8 and numbers of thousands of digits.
-        fix = next((f"; {fix}" for start, fix in _TOML_FIXES.items() if str(error).startswith(start)), "")
-        raise ParseError(f"is not valid TOML: {error}{fix}") from None
+        raise ParseError(f"is not valid TOML: {error}{_toml_fix(content, str(error))}") from None
+
+
+def _toml_fix(content: bytes, error: str) -> str:
+    """How to fix a mistake of TOML; empty where the error explains itself."""
+    fix = next((fix for start, fix in _TOML_FIXES.items() if error.startswith(start)), "")
+    if at := _AFTER_VALUE.match(error):
+        line = content.decode("utf-8-sig", "replace").split("\n")[int(at[1]) - 1]
+        value, rest = line[: int(at[2]) - 1], line[int(at[2]) - 1 :]
+        if "=" in rest or rest.startswith(","):
+            fix = "write one key a line"
+        elif not value.rstrip().endswith(('"', "'", "]", "}")):
+            fix = "write text, months and times with a zone in double quotes"
+    return f"; {fix}" if fix else ""
 
 
 def _refuse_deep(outside_strings: str) -> None:

@@ -19,11 +19,17 @@ MEASURES = {
     "cost_per_million_tokens": "cost per million tokens",
     "none": "no common unit of work",
 }
+_UNITS = {
+    "cost_to_target": "success",
+    "cost_per_epoch": "completed epoch",
+    "cost_per_million_tokens": "million tokens",
+    "none": "unit of work",
+}
 RECOMMENDATIONS = {"gpu": "GPU", "trainium": "Trainium"}
 _PAIR = ("workload_id", "billing_currency", "baseline_instance_type", "candidate_instance_type")
 # Two machines for an hour are two instance-hours and one on the clock.
 _MEASURED = {
-    "hours_per_unit": "instance-hours per unit of work",
+    "hours_per_unit": "instance-hours per {unit}",
     "hours_to_target": "wall-clock hours to the target",
     "tokens_per_second": "tokens per second",
 }
@@ -80,6 +86,7 @@ def _sides(row: Row) -> Lines:
     ]
     for name, label in _MEASURED.items():
         if any(row[f"{side}_{name}"] is not None for side in SIDES):
+            label = label.format(unit=_UNITS[row["unit_measure"]])
             lines.append((label, *(figure(row[f"{side}_{name}"]) for side in SIDES)))
     if row["quality_metric"]:
         lines.append((f"final {row['quality_metric']}", *(_plain(row[f"{side}_final_quality"]) for side in SIDES)))

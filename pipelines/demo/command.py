@@ -35,4 +35,4 @@ def demo(
     with open_marts(warehouse, published_of(warehouse)) as engine:
         show_key_figures(engine, console)
     console.say(f"Marts:  {Path(settings.warehouse.location) / DATABASE} (schema mart, any DuckDB client)")
-    console.say(f"Next:   trainledger query --config {shlex.quote(str(out / 'trainledger.toml'))}")
+    console.code(f"Next:   trainledger query --config {shlex.quote(str(out / 'trainledger.toml'))}")

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from inspect import Parameter, Signature, signature
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,11 +18,12 @@ from pipelines.config.options import Config, Csv, Json, checked_day, checked_mon
 
 
 class _OrName(TyperGroup):
-    """A group whose first word may also be a name to look up: `explain cost_per_epoch_usd`."""
+    """A group whose first words may also be a name to look up: `explain cost_per_epoch_usd`, `explain at stake`."""
 
     def resolve_command(self, ctx, args):  # type: ignore[no-untyped-def]
         if args and args[0] not in self.commands:
-            args = ["name", *args]
+            words = list(takewhile(lambda word: not word.startswith("-"), args))
+            args = ["name", *([" ".join(words)] if words else []), *args[len(words) :]]
         return super().resolve_command(ctx, args)
 
 
@@ -87,7 +89,7 @@ _command(
 )
 _command(
     "model",
-    "The cost of serving a model, by server and usage type, down to its bill lines.",
+    "The cost of serving a model, by server and usage type.",
     ["month", "currency"],
     "A served model, as mart_inference_cost_daily names it.",
 )

@@ -52,18 +52,18 @@ def look_up(name: str) -> Named:
         return _table(catalog[word])
     if word in BUCKETS:
         return Named(word, is_a="a bucket of the ledger", meaning=f"It holds {BUCKETS[word]}.")
-    terms = _terms()
+    terms, term = _terms(), _plain(word)
     # The columns of a FOCUS dataset are in capitals.
     columns = {column.name: column for model in catalog.ordered for column in load_contract(model.key).columns}
     for spelling in (name.strip().rpartition(".")[2], word):
         if spelling in columns:
             column = load_columns().get(spelling) or columns[spelling]
-            facts = {"glossary": terms[word]} if word in terms else {}
+            facts = {"glossary": terms[term]} if term in terms else {}
             return Named(
                 spelling, f"a column, {column.type}", column.meaning, column.unit, facts=facts, made=_made(spelling)
             )
-    if word in terms:
-        return Named(word, is_a="a term", meaning=f"{terms[word]}.", file="docs/glossary.md")
+    if term in terms:
+        return Named(term, is_a="a term", meaning=f"{terms[term]}.", file="docs/glossary.md")
     known = [*load_expressions(), *(model.name for model in catalog.ordered), *columns, *BUCKETS, *terms]
     hint = near(word, known) or "`trainledger query` lists the marts, and `trainledger explain MART` their columns."
     raise UsageError(f"No metric, column, table or term is called {shown(name)}; {hint}")
@@ -72,8 +72,14 @@ def look_up(name: str) -> Named:
 @cache
 def _terms() -> dict[str, str]:
     """The meaning of each term of the glossary; a row may define several, separated by commas."""
-    rows = re.findall(r"^\| ([a-z].*?) \| (.+) \|$", resources.GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
-    return {term: meaning for terms, meaning in rows for term in terms.split(", ")}
+    rows = re.findall(r"^\| ([A-Za-z].*?) \| (.+) \|$", resources.GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
+    # The first row is the head of the table.
+    return {_plain(term): meaning for terms, meaning in rows[1:] for term in terms.split(", ")}
+
+
+def _plain(term: str) -> str:
+    """A term as it is compared: in lower case, `back-test` as `back test`."""
+    return re.sub(r"[\s_-]+", " ", term.lower())
 
 
 def column_origins(model: Model) -> dict[str, str]:

@@ -36,7 +36,10 @@ def focus(
 def dictionary(
     out: Annotated[Path, typer.Option("--out", help="Folder to write dictionary.md and lineage.md to.")] = Path("docs"),
 ) -> None:
-    """Write the data dictionary and the lineage as Markdown, by default into the folder docs below the current one."""
+    """Write the data dictionary and the lineage as Markdown.
+
+    By default into the folder docs below the current one.
+    """
     from pipelines.exports.dictionary import pages
 
     console = Console()

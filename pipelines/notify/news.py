@@ -41,7 +41,7 @@ class Notice:
 # Older months are not reported when notifications are switched on.
 _MONTHS = 2
 _SUBJECTS: dict[Topic, tuple[str, str]] = {
-    "check": ("A check did not pass", "{} checks did not pass"),
+    "check": ("A warning", "{} warnings"),
     "anomaly": ("A cost is far from its history", "{} costs are far from their history"),
     "budget": ("A budget reached a threshold", "{} budgets reached a threshold"),
     "failure": ("A build failed", "{} builds failed"),
@@ -149,8 +149,8 @@ def _anomalies(marts: Engine, since: str) -> Iterator[News]:
             f"anomaly/{row['anomaly_kind']}/{row['subject']}/{row['observed_date']}/{row['billing_currency']}",
             "anomaly",
             f"{row['anomaly_kind'].replace('_', ' ')} {row['subject']}, {row['observed_date']}: "
-            f"{row['anomaly_reason']}; "
-            f"{cents(row['excess_cost_usd'], row['billing_currency'])} more than expected.",
+            f"{row['anomaly_reason']}; {abs(row['excess_cost_usd']):,.2f} {row['billing_currency']} of effective cost "
+            f"{'more' if row['excess_cost_usd'] >= 0 else 'less'} than expected.",
         )
 
 
@@ -168,7 +168,7 @@ def _budgets(marts: Engine, since: str) -> Iterator[News]:
             "budget/" + "/".join(map(str, key)),
             "budget",
             f"{row['team']} spent {'at least ' if is_partial else ''}{cents(row['spent_cost_usd'], currency)} of "
-            f"{cents(row['budget_usd'], currency)} for {month(row['billing_month'])}"
+            f"{cents(row['budget_usd'], currency)} for {month(row['billing_month'])}, effective"
             f"{'' if is_partial else ', ' + percent(row['budget_spent_ratio'])}: past "
             f"{percent(row['passed_threshold_ratio'])}, on day {row['seen_day_count']} of {row['month_day_count']}"
             f"{'; a part of its cost is unknown' if is_partial else ''}.",

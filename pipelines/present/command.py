@@ -63,4 +63,4 @@ def build(
         warehouse = Warehouse(settings)
         with open_marts(warehouse, published_of(warehouse)) as engine:
             show_key_figures(engine, console)
-        console.say(f"Next: trainledger report{f' --config {shlex.quote(str(config))}' if config else ''}")
+        console.code(f"Next: trainledger report{f' --config {shlex.quote(str(config))}' if config else ''}")

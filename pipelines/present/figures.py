@@ -8,6 +8,9 @@ from pipelines.base.console import Console
 from pipelines.engine import Engine
 from pipelines.present.formats import formats
 
+# Where the basis of a figure stands in its line.
+_BASIS_AT = 41
+
 
 def show_key_figures(engine: Engine, console: Console) -> None:
     """Print the bill and key figures with their basis, in each currency of the bills."""
@@ -19,4 +22,4 @@ def show_key_figures(engine: Engine, console: Console) -> None:
     environment.filters |= formats()
     rows = {name: engine.query(sql).to_dicts() for name, sql in queries.items()}
     for line in environment.get_template("figures.txt.j2").render(rows).splitlines():
-        console.say(line)
+        console.say(line, hang=_BASIS_AT)

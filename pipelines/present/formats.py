@@ -138,6 +138,12 @@ def cents(value: Number | None, currency: str) -> str:
     return money(value, currency, 2)
 
 
+def exact_usd(value: Number | None, currency: str) -> str:
+    """Money in cents, with every further digit that it has."""
+    digits = 0 if value is None else -int(Decimal(str(value)).normalize().as_tuple().exponent)
+    return money(value, currency, max(2, digits))
+
+
 def unit_usd(value: Number | None, currency: str) -> str:
     """Money with the decimals a unit cost needs."""
     return money(value, currency, 0 if value is None else places_of(value))
@@ -190,7 +196,22 @@ def alike(rows: Sequence[Mapping[str, Any]], *names: str) -> list[list[Mapping[s
 
 def formats() -> dict[str, Callable[..., Any]]:
     """The filters of a template. Money is never written without its currency; what is unknown is marked."""
-    marked = (usd, cents, unit_usd, whole, hours, large, figure, percent, minutes, hours_long, gib, day, short_day)
+    marked = (
+        usd,
+        cents,
+        exact_usd,
+        unit_usd,
+        whole,
+        hours,
+        large,
+        figure,
+        percent,
+        minutes,
+        hours_long,
+        gib,
+        day,
+        short_day,
+    )
     words = (month, moment, month_span, span, plural, listing, where, bases, alike)
     return {function.__name__: function for function in (*map(_marking, marked), *words)}
 

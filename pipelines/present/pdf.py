@@ -13,8 +13,8 @@ from pipelines.present.render import sheets_of
 from pipelines.warehouse.publication import Publication
 
 TEMPLATE = "page.typ"
-# Relative type sizes; the smallest is still readable.
-_SCALES = (1.0, 0.94, 0.88, 0.82, 0.76, 0.7)
+# Relative type sizes; the smallest makes the 9 points of the text 8.
+SCALES = (1.0, 0.94, 0.89)
 # Typst includes the first; the second has the characters it lacks.
 FONTS = ("Libertinus Serif", "DejaVu Sans Mono")
 Form = Literal["pdf", "png"]
@@ -29,9 +29,9 @@ def paper(page: str, kind: str, published: Publication) -> bytes:
 
 
 def pdf_of_page(page: str, sheets: int | None, published: Publication, form: Form = "pdf") -> list[bytes]:
-    """A report on paper; set smaller until it fits on `sheets`, if that is limited. Raises as `paper` does."""
-    for scale in _SCALES if sheets else ():
-        if scale == _SCALES[-1] or len(_compiled(page, published, "png", scale=scale, ppi=8)) <= (sheets or 0):
+    """A report on paper; set smaller where it then fits on `sheets`, if that is limited. Raises as `paper` does."""
+    for scale in SCALES if sheets else ():
+        if len(_compiled(page, published, "png", scale=scale, ppi=8)) <= (sheets or 0):
             return _compiled(page, published, form, scale=scale)
     return _compiled(page, published, form)
 

@@ -26,7 +26,7 @@ def _show(element: Element, console: Console) -> None:
             console.paragraph(_text(part))
         elif _is_code(part):
             for line in part.iter("code"):
-                console.say(f"  {''.join(line.itertext())}".replace("\xa0", " ").rstrip())
+                console.code(f"  {''.join(line.itertext())}".replace("\xa0", " ").rstrip())
         elif part.tag in _TEXTS:
             console.paragraph(_text(part))
         elif part.tag not in _DRAWN and not _is_drawn(part):

@@ -10,12 +10,11 @@ from typing import Any
 import polars as pl
 
 from pipelines.analysis.repricing import break_even_baseline_price, repriced_saving
-from pipelines.base.console import Console, folded
+from pipelines.base.console import Console
 from pipelines.base.errors import CheckError, UsageError
 from pipelines.config.settings import Settings
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import quoted
-from pipelines.explain.terminal import grid
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.prices.book import Price, PriceBook, published_book, reviewed_book
@@ -276,42 +275,54 @@ def show(found: Sequence[Repriced], console: Console) -> None:
     for number, one in enumerate(found):
         if number:
             console.say("")
-        for line in _page(one, console.width):
-            console.say(line)
+        _show(one, console)
 
 
-def _page(one: Repriced, width: int) -> list[str]:
+def _show(one: Repriced, console: Console) -> None:
     prices = [side.price for side in one.sides]
-    lines = folded(f"{one.subject}, at {prices[0].offer} prices of {one.at} in {one.region_id}", width, indent="")
+    console.paragraph(f"{one.subject}, at {prices[0].offer} prices of {one.at} in {one.region_id}")
     if one.unit_measure:
         unit = one.unit_measure.removeprefix("cost_per_").removeprefix("cost_to_").replace("_", " ")
-        head = ("instance type", "price held", "runs", f"instance-hours/{unit}", "USD/instance-hour", f"USD/{unit}")
+        head = (
+            "instance type",
+            "price held",
+            "runs",
+            f"instance-hours per {unit}",
+            "USD per instance-hour",
+            f"USD per {unit}",
+        )
         rows = [
-            (price.instance_type, f"{price.since}, {price.evidence}", str(side.run_count), f"{side.hours:,.4f}",
+            (price.instance_type, f"{price.since}; {price.evidence}", str(side.run_count), f"{side.hours:,.4f}",
              _usd(price.usd_per_hour), f"{side.cost:,.4f}")
             for price, side in zip(prices, one.sides, strict=True)
         ]  # fmt: skip
-        lines += grid(head, rows, 4, width)
     else:
-        head = ("instance type", "price held", "USD/hour then", "USD/hour")
+        head = ("instance type", "price held", "USD per hour then", "USD per hour")
         thens = [side.then for side in one.sides if side.then]
         rows = [
             (price.instance_type, f"{then.since}; {price.since}", _usd(then.usd_per_hour), _usd(price.usd_per_hour))
             for price, then in zip(prices, thens, strict=True)
         ]
-        lines += grid(head, rows, 2, width)
         prices = thens + prices
+    console.table(pl.DataFrame(rows, schema=head, orient="row"), figures=head[1:])
     even = f"{_usd(one.break_even_baseline_usd)} USD per hour of {one.sides[0].price.instance_type}"
     interval = f" ({_percent(one.low)} to {_percent(one.high)})" if one.low is not None and one.high is not None else ""
-    cheaper = f"Trainium is {_percent(abs(one.saving))} {'cheaper' if one.saving >= 0 else 'more expensive'}"
+    how = f"Measured on the bill at {one.before.split()[-1]} cost" if one.unit_measure else "As claimed"
+    cheaper, before = f"Trainium is {_cheaper(one.saving)}", _cheaper(one.saving_before)
     sentences = [
-        f"At these prices {cheaper}{interval}; {one.before} it was {_percent(one.saving_before)}.",
+        f"At these list prices {cheaper}{interval}.",
+        f"{how}, it was {before}.",
         f"The two cost the same at {even}.",
         *(f"{note[0].upper()}{note[1:]}." for note in one.notes),
         *dict.fromkeys(f"{price.instance_type}: {price.source}." for price in prices),
         "Basis: list price of instances only; commitments, credits, storage and network are excluded.",
     ]
-    return lines + [line for sentence in sentences for line in folded(sentence, width, indent="")]
+    for sentence in sentences:
+        console.paragraph(sentence)
+
+
+def _cheaper(saving: Decimal) -> str:
+    return f"{_percent(abs(saving))} {'cheaper' if saving >= 0 else 'more expensive'}"
 
 
 def _percent(ratio: Decimal | None) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 import polars as pl
@@ -64,12 +65,20 @@ def run_query(
         show_list(frame, console, detail=detail)
     elif form == "table":
         try:
-            console.table(frame if exact else in_cents(frame), keep=BASES)
+            console.table(frame if exact else in_cents(frame), keep=_kept(frame.columns, sql or ""))
         except (ValueError, OverflowError) as error:
             # Such as a day that Python's calendar lacks.
             raise UsageError(f"A value cannot be shown ({error}); cast it to varchar.") from None
     else:
         print_rows(frame, form)
+
+
+def _kept(names: Sequence[str], sql: str) -> list[str] | None:
+    """The columns to show first where not all fit; None where the query names each, so that none is left out."""
+    words = {word.lower() for word in re.findall(r"\w+", sql)}
+    # The name of an expression is the expression.
+    named = [name for name in names if name.lower() in words or not name.isidentifier()]
+    return None if len(named) == len(names) else [*named, *BASES]
 
 
 def _refused(error: str, sql: str) -> str:
@@ -142,6 +151,6 @@ def show_list(frame: pl.DataFrame, console: Console, *, detail: bool = False) ->
         console.say(f"{str(subject).capitalize()}")
         for row in rows.iter_rows(named=True):
             line = f"  {row['mart'].ljust(width)}  {row['shows']}{'' if row['rows'] else ' (no rows)'}"
-            console.say(line if len(line) <= console.width else f"{line[: console.width - 1]}…")
+            console.say(line, hang=width + 4)
     if not detail:
         console.note("Drill-downs: `trainledger query --detail`. Columns: `trainledger explain MART`.")

@@ -119,7 +119,7 @@ def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float | None, str | None
     saving, evidence = None, "measured"
     if case.pair is not None and case.pair["claims"]:
         saving = float(case.pair["saving_ratio"])
-        evidence = "indicative" if case.pair["verdict"] == "indicative" else evidence
+        evidence = case.pair["verdict"] if case.pair["verdict"] in _UNDECIDED else evidence
     elif case.port is not None and case.port.saving_evidence == "planned" and case.port.baseline:
         saving, evidence = 1 - (case.port.candidate or 0.0) / case.port.baseline, "planned"
     costs = [monthly_cost(case.spend.filter(accelerator_family=f), case.spend, newest) or 0.0 for f in FAMILIES]

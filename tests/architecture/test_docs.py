@@ -74,3 +74,16 @@ def test_the_configuration_of_the_docs_is_one() -> None:
     settings = Settings(**{**tomllib.loads(whole), **tomllib.loads(policy), **tomllib.loads(privacy)})
     # Every part is there but those that docs/notifications.md and the schedule's own text document.
     assert set(Settings.model_fields) - set(settings.model_fields_set) <= {"notify", "schedule"}
+
+
+def test_commented_settings_are_toml_when_uncommented() -> None:
+    """Each on its own line: TOML has one key a line."""
+    lines = [
+        line
+        for page in (ROOT / "docs").glob("*.md")
+        for block in re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        for line in re.findall(r"^# ?(\w+ *= .*)$", block, re.MULTILINE)
+    ]
+    assert len(lines) > 20
+    for line in lines:
+        assert tomllib.loads(line), line

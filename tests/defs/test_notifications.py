@@ -87,7 +87,7 @@ def test_a_publication_is_sent_once_on_every_channel(config: Path, mailbox: Mail
     assert tick() == "Sent 8 messages."
     assert subjects(mailbox) == [
         "trainledger: July 2026 is closed, training cost of all months",
-        "trainledger: A check did not pass",
+        "trainledger: A warning",
         "trainledger: A cost is far from its history",
         "trainledger: 2 budgets reached a threshold",
     ]
@@ -99,8 +99,10 @@ def test_a_publication_is_sent_once_on_every_channel(config: Path, mailbox: Mail
     # The expensive night's instance costs three times as much as the other lines of its day.
     assert "public prices of a day disagree: 1 row" in prices and "highest price per hour $30.00" in prices
     assert "run nightly-10, 2026-07-14: 30.00 USD per run is 3.0 times the median of its 9 earlier runs" in anomaly
-    assert "nlp spent $134.50 of $200.00 for July 2026, 67.3%: past 50.0%, on day 14 of 31." in budgets
-    assert "ocr spent $21.50 of $21.50 for July 2026, 100.0%: past 100.0%, on day 14 of 31." in budgets
+    # 30.00 - 10.00, its median.
+    assert "; 20.00 USD of effective cost more than expected." in anomaly
+    assert "nlp spent $134.50 of $200.00 for July 2026, effective, 67.3%: past 50.0%, on day 14 of 31." in budgets
+    assert "ocr spent $21.50 of $21.50 for July 2026, effective, 100.0%: past 100.0%, on day 14 of 31." in budgets
     assert tick() == "Nothing new to send."
     assert (len(mailbox.mails), len(webhook.posts)) == (4, 4)
 
@@ -149,7 +151,7 @@ def test_nothing_is_sent_before_it_is_published_and_nothing_again_by_the_next_pu
     assert tick() == "Nothing new to send."
     build_warehouse(config)
     assert tick() == "Sent 2 messages."
-    assert "nlp spent $134.50 of $100.00 for July 2026, 134.5%: past 100.0%" in mailbox.mails[-1].as_string()
+    assert "nlp spent $134.50 of $100.00 for July 2026, effective, 134.5%: past 100.0%" in mailbox.mails[-1].as_string()
 
 
 @pytest.mark.slow

@@ -119,7 +119,8 @@ def test_it_shows_the_more_expensive_side_as_words_and_table(
     pretraining: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = run_command(capsys, "reprice", "llama-3.1-8b", "--at", "2026-08-01", "--config", str(pretraining))
-    assert "Trainium is 65.8% more expensive; measured on the bill, list it was 7.2%" in result.out
+    assert "At these list prices Trainium is 65.8% more expensive." in result.out
+    assert "Measured on the bill at list cost, it was 7.2% cheaper." in result.out
     table = run_command(capsys, "reprice", "llama", "--at", "2026-08-01", "--csv", "--config", str(pretraining))
     (row,) = csv.DictReader(io.StringIO(table.out))
     assert row["baseline_price_per_hour_usd"] == "55.040000"

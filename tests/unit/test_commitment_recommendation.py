@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.models.checks import failing_rows
 from pipelines.models.contract import load_contract
 from pipelines.transforms.mart_commitment_recommendation import build, recommend
 
@@ -333,6 +337,26 @@ def test_what_a_commitment_costs_an_hour_is_that_of_its_newest_whole_day(
         for day, cost in enumerate(days)
     ]
     assert plan(built(history(8, lambda hour: 100), newest, *rows))["expiring_per_hour_usd"] == expected
+
+
+@pytest.mark.parametrize(("first_basis", "found"), [("own bill", [("100.00", "g6, p5", 3)]), (None, [])])
+def test_usage_without_a_rate_is_counted_once(
+    tmp_path: Path, first_basis: str | None, found: list[tuple[str, str, int]]
+) -> None:
+    """Of 100, one offer lacks the 40 of g6, the offer of another term and a kind without any rate lack all of it.
+
+    Where no offer has a rate, each is undecided, and no warning repeats it.
+    """
+    contract = load_contract("marts/mart_commitment_recommendation")
+    lacking = [("1yr", 40, "g6", first_basis), ("3yr", 100, "g6, p5", None), ("", 100, "g6, p5", None)]
+    names = ("purchase_term", "unrated_list_cost_usd", "unrated_usage_types", "rate_basis")
+    rows = [PAYER | PLAN | dict(zip(names, offer, strict=True)) for offer in lacking]
+    contract.frame(rows).write_parquet(tmp_path / "offers.parquet")
+    (check,) = (check for check in contract.checks if check.name == "usage_without_a_known_rate")
+    with DuckDBEngine() as engine:
+        engine.view("offers", [tmp_path / "offers.parquet"])
+        warned = engine.query(failing_rows(check, "offers"))
+    assert warned.rows() == [(*PAYER.values(), Decimal(usd), types, count) for usd, types, count in found]
 
 
 def test_three_years_all_upfront_are_paid_at_once() -> None:

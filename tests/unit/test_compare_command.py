@@ -93,6 +93,11 @@ def test_a_number_below_zero_has_a_minus_in_words_and_a_hyphen_in_data(built: tu
     assert "-9.969242" in compared(config, "lose", "--json")
 
 
+def test_instance_hours_are_of_the_unit_that_is_compared(built: tuple[Builder, Path]) -> None:
+    """`win` reaches a target: its hours of all runs are divided by its successes."""
+    assert "instance-hours per success" in compared(built[1], "win")
+
+
 def test_every_headline_states_how_many_verdicts_chance_decides(built: tuple[Builder, Path]) -> None:
     """Two are registered, `win` and `worse`, and chance decides one in twenty falsely: 2 x 0.05."""
     builder, config = built

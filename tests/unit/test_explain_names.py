@@ -10,6 +10,7 @@ from dataclasses import asdict
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.commands import run_command
 
 from pipelines.base import resources
 from pipelines.base.console import Console
@@ -51,6 +52,21 @@ def test_a_term_has_the_meaning_of_the_glossary() -> None:
     assert look_up("effective").meaning.startswith("cost basis: what use costs net of discounts")
     assert look_up("candidate").meaning.startswith("what a comparison compares")
     assert look_up("verdict").facts["glossary"].startswith("what a comparison proves")
+
+
+@pytest.mark.parametrize(
+    "term",
+    ["goodput", "waste", "stranded", "regret", "crossover", "seal", "replay", "durable", "back-test", "at stake",
+     "payer", "Savings Plan", "effective savings rate", "imds", "tag_only"],
+)  # fmt: skip
+def test_what_reports_use_without_a_column_is_a_term(term: str) -> None:
+    assert look_up(term).is_a == "a term"
+
+
+def test_a_phrase_is_found_without_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_command(capsys, "explain", "effective", "savings", "rate", "--json")
+    assert result.code == 0, result.error
+    assert json.loads(result.out)["name"] == "effective savings rate"
 
 
 def test_a_table_may_be_called_by_its_schema() -> None:

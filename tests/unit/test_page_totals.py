@@ -9,6 +9,7 @@ import pytest
 
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import load_catalog
+from pipelines.present.formats import exact_usd
 from pipelines.present.render import templates
 
 
@@ -71,6 +72,15 @@ def test_the_cost_of_a_workload_counts_failed_runs_and_knows_what_it_lacks() -> 
         ("p5", 2, 1, 150, None, 75, None, 130, 3, 210, 1, 50, 122, None, 140),
         ("trn1", 1, 1, 60, 70, 20, 12, 60, 3, 210, 0, 0, 60, 70, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"),
+    [("0E-10", "$0.00"), ("-0.0031500000", "−$0.00315"), ("12.3000000000", "$12.30"), ("1200", "$1,200.00")],
+)
+def test_a_difference_is_exact(amount: str, shown: str) -> None:
+    """Next to amounts that are equal in cents, less than a cent would be no figure."""
+    assert exact_usd(Decimal(amount), "USD") == shown
 
 
 def test_runs_are_counted_over_currencies_and_their_money_is_not_added() -> None:

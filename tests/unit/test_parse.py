@@ -99,11 +99,23 @@ def test_toml_that_is_read(text: str) -> None:
     assert list(parse_toml(text.encode())) == ["a"]
 
 
+AFTER = "is not valid TOML: Expected newline or end of document after a statement"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"#" * (1 << 20) + b"\n", "has more than 1,048,576 bytes, which is not read"),
         (b"a = ", "is not valid TOML: Invalid value"),
+        # Advice about quotes is of values alone.
+        (
+            b"a = 1\nb = 2GB",
+            f"{AFTER} (at line 2, column 6); write text, months and times with a zone in double quotes",
+        ),
+        (b"a = 2026-07", f"{AFTER} (at line 1, column 9); write text, months and times with a zone in double quotes"),
+        (b'a = "aws", b = 2', f"{AFTER} (at line 1, column 10); write one key a line"),
+        (b"[a] b = 2", f"{AFTER} (at line 1, column 5); write one key a line"),
+        (b"a = 'b' c", f"{AFTER} (at line 1, column 9)"),
         (b"a = '\xff'", "is not valid TOML: 'utf-8' codec can't decode"),
         (b"a = " + b"9" * 5_000, "is not valid TOML: Exceeds the limit"),
         # Nothing here ends, and nothing is read twice for it.
@@ -115,3 +127,4 @@ def test_what_is_no_toml(content: bytes, message: str) -> None:
     with pytest.raises(ParseError) as refused:
         parse_toml(content)
     assert str(refused.value).startswith(message)
+    assert ("in double quotes" in str(refused.value)) == ("in double quotes" in message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 
 import polars as pl
@@ -19,7 +20,7 @@ Captured = pytest.CaptureFixture[str]
 def lines(capsys: Captured, company: Company, *words: str) -> list[str]:
     result = run_command(capsys, "query", *words, "--config", str(company.config))
     assert result.code == 0, result.error
-    return result.out.splitlines()
+    return re.sub(r"\x1b\[[0-9;]*m", "", result.out).splitlines()
 
 
 @pytest.fixture
@@ -35,17 +36,18 @@ def test_every_mart_is_listed_under_a_subject() -> None:
     }
 
 
-def test_without_a_query_the_marts_are_listed_one_line_each(
+def test_without_a_query_the_marts_are_listed_by_subject(
     built_company: Company, capsys: Captured, terminal: None
 ) -> None:
     listed = lines(capsys, built_company)
     headings = [line.lower() for line in listed if not line.startswith(" ")]
     assert headings == [subject for subject in MARTS if subject in headings]
-    names = [line.split()[0] for line in listed if line.startswith("  ")]
+    # What a line has no room for goes on below.
+    names = [name[1] for line in listed if (name := re.match(r"  (\w+)", line))]
     assert sorted(names) == sorted(model.name for model in load_catalog().layer("marts"))
     with_detail = lines(capsys, built_company, "--detail")
-    # A longer name moves the second column, which may then be cut.
-    assert [line.split()[:2] for line in with_detail[: len(listed)]] == [line.split()[:2] for line in listed]
+    more = [name[1] for line in with_detail if (name := re.match(r"  (\w+)", line))]
+    assert more[: len(names)] == names
     assert "Detail" in with_detail
 
 
@@ -104,12 +106,23 @@ def test_unit_prices_that_cents_state_in_full_are_shown_in_cents() -> None:
     assert [cell_text(value) for value in in_cents(frame)["cost_per_epoch_usd"]] == ["270.00", "0.50", "0.00"]
 
 
-def test_many_wide_rows_keep_their_costs(built_company: Company, capsys: Captured, terminal: None) -> None:
-    sql = f"select 'x' as run_id, '{'y' * 70}' as model, 1.5 as effective_cost_usd from range(20)"
+def test_many_wide_rows_of_a_star_keep_their_costs(built_company: Company, capsys: Captured, terminal: None) -> None:
+    listed = lines(capsys, built_company, "select cost.* from mart_run_cost cost, range(20)")
+    assert max(map(len, listed)) <= 80
+    assert "effective_cost_usd" in listed[1]
+    assert "workload_id" not in listed[1]
+
+
+def test_columns_that_the_query_names_stay(built_company: Company, capsys: Captured, terminal: None) -> None:
+    """20 rows stay a table where words and names of columns can go on below, and are blocks where they cannot."""
+    sql = f"select 'x' as run_id, '{'y ' * 40}' as model, 1.5 as effective_cost_usd from range(20)"
     listed = lines(capsys, built_company, sql)
     assert max(map(len, listed)) <= 80
-    assert sum("│ x      │" in line for line in listed) == 20
-    assert "model" not in "".join(listed)
+    assert [listed[0].split(), listed[1].split()] == [["run_", "effective_cost_"], ["id", "model", "usd"]]
+    assert sum(line.startswith("x ") and line.endswith("1.50") for line in listed) == 20
+    assert sum(line.split().count("y") for line in listed) == 20 * 40
+    blocks = lines(capsys, built_company, sql.replace("y ", "y" * 3))
+    assert blocks.count("effective_cost_usd  1.50") == 20
     assert "row 1 of 3" in "".join(lines(capsys, built_company, sql.replace("20", "3")))
 
 

@@ -46,6 +46,18 @@ def test_a_basis_that_is_not_measurable_changes_no_verdict(render: Render) -> No
     assert "changes with the cost basis" not in page
 
 
+def test_the_basis_of_another_verdict_is_named(render: Render) -> None:
+    """All bases agree that Trainium is cheaper; on billed cost alone the interval includes zero."""
+    marts = example()
+    other = {"billed": {"saving_ratio": Decimal("0.2"), "verdict": "inconclusive"}}
+    marts["mart_silicon_comparison"] = [
+        row | other.get(row["cost_basis"], {}) for row in marts["mart_silicon_comparison"]
+    ]
+    page = words(render(marts))
+    assert "as billed 20.0% less. On billed cost it is inconclusive." in page
+    assert "At list price it is" not in page and "changes with the cost basis" not in page
+
+
 def test_written_reports_allow_no_script(page: str) -> None:
     """Neither does the page have one, nor would a browser run or fetch what somebody puts into it."""
     (policy,) = re.findall(r'<meta http-equiv="content-security-policy" content="(.*?)"/>', page)

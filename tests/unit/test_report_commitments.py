@@ -117,6 +117,17 @@ def test_a_recommendation_comes_with_its_back_test(tmp_path: Path) -> None:
     assert "$4.50 $1,200 97.0% −$12 $300 $25" in text
 
 
+def test_each_offer_that_is_undecided_has_its_own_reason(tmp_path: Path) -> None:
+    unrated = {"purchase_term": "", "payment_option": "", "advice": "undecided", "advice_reason": "no rate is known"}
+    offers = [advised("compute_savings_plan"), advised("reserved_instance", **unrated)]
+    offers.append(advised("ec2_instance_savings_plan", **unrated))
+    text = words(page_of(tmp_path, example() | {"mart_commitment_recommendation": offers}))
+    nothing = "Compute Savings Plan 1yr No Upfront: what comes now and then is no baseline."
+    assert "Should we buy more? Undecided 3 offers examined, up to 13 weeks of history" in text
+    assert nothing in text
+    assert re.search(r"(Reserved Instance, EC2 Instance Savings Plan|EC2 .* Plan, Reserved Instance): no rate is", text)
+
+
 def test_the_map_has_a_cell_for_each_hour_with_use(page: str) -> None:
     svg = re.findall(r"<svg .*?</svg>", page, re.DOTALL)[0]
     cells = re.findall(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from pipelines.base.console import Console
 from pipelines.base.resources import known_reports
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.present.figures import show_key_figures
-from pipelines.present.pdf import pdf_of_page
+from pipelines.present.pdf import SCALES, pdf_of_page
 from pipelines.present.terminal import show_page
 
 
@@ -65,6 +66,22 @@ def test_a_page_without_anything_is_shown_too(
     assert capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("sheets", "scale"), [(5, 1.0), (4, 0.89), (3, 1.0), (None, 1.0)], ids=["fits", "fits smaller", "never fits", "any"]
+)
+def test_type_is_set_smaller_only_where_that_helps(
+    monkeypatch: pytest.MonkeyPatch, sheets: int | None, scale: float
+) -> None:
+    """A report of 5 sheets, of 4 in the smallest type, whose text has 8 of 9 points."""
+
+    def compiled(page: str, published: object, form: str, *, scale: float = 1.0, ppi: int = 144) -> list[bytes]:
+        return [str(scale).encode()] * (4 if scale == SCALES[-1] else 5)
+
+    monkeypatch.setattr("pipelines.present.pdf._compiled", compiled)
+    assert pdf_of_page("", sheets, PUBLISHED)[0] == str(scale).encode()
+    assert 9 * min(SCALES) >= 8
+
+
 def test_the_last_lines_of_a_build_count_every_run_that_ended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,6 +102,23 @@ def test_the_last_lines_of_a_build_name_hours_to_come(tmp_path: Path, capsys: py
             open_marts(marts, folder, example() | {"mart_invoice_reconciliation_monthly": invoices})
             show_key_figures(marts, Console())
         assert ("hours to come included" in capsys.readouterr().out) is is_named
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [((None, None), "no interval"), (("-4.124", "0.942"), "95% interval of the saving −412.4% to 94.2%")],
+)
+def test_the_last_lines_of_a_build_show_the_interval(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ends: tuple[str | None, str | None], shown: str
+) -> None:
+    low, high = (None if end is None else Decimal(end) for end in ends)
+    marts = example()
+    interval = {"saving_low_ratio": low, "saving_high_ratio": high}
+    marts["mart_silicon_comparison"] = [row | interval for row in marts["mart_silicon_comparison"]]
+    with DuckDBEngine(threads=1) as engine:
+        open_marts(engine, tmp_path, marts)
+        show_key_figures(engine, Console())
+    assert shown in capsys.readouterr().out
 
 
 def test_a_hostile_name_is_printed_as_text(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from support.report_marts import PUBLISHED, WORKLOAD, Marts, part, printed, rend
 from pipelines.base.errors import UsageError
 from pipelines.present.pdf import pdf_of_page
 
+PAIR = ("workload_id", "baseline_instance_type", "candidate_instance_type", "billing_currency")
 JULY = date(2026, 7, 1)
 
 
@@ -95,6 +96,29 @@ def page_of(folder: Path, marts: Marts) -> str:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return page_of(tmp_path_factory.mktemp("marts"), example())
+
+
+@pytest.mark.parametrize(
+    ("steps", "unit"), [(500.0, "productive instance-hours per step"), (None, "productive instance-hours per unit of")]
+)
+def test_hours_of_the_chip_are_per_step_where_steps_are_compared(
+    tmp_path: Path, steps: float | None, unit: str
+) -> None:
+    """What convergence divides out is not in the hours; without steps they are those of the whole unit."""
+    pair = {name: example()["mart_silicon_comparison"][0][name] for name in PAIR}
+    factors = {"silicon_hours": (0.02, 0.04), "convergence": (steps, steps)}
+    rows = [
+        pair
+        | {
+            "cost_basis": "effective",
+            "factor": name,
+            "baseline_factor": gpu,
+            "candidate_factor": trainium,
+            "cost_part_usd": Decimal(1),
+        }
+        for name, (gpu, trainium) in factors.items()
+    ]
+    assert unit in words(page_of(tmp_path, example() | {"mart_cost_decomposition": rows}))
 
 
 def test_page_one_states_the_verdict_and_the_saving_in_a_sentence(page: str) -> None:

@@ -19,7 +19,9 @@ WIDTH = 80
 COMMANDS = [
     ["compare"],
     ["compare", "win", "--basis", "list"],
+    ["reprice", "win", "--at", "2026-08-01"],
     ["query"],
+    ["query", "--detail"],
     ["query", "select * from mart_silicon_comparison"],
     ["query", "select run_id, workload_id, effective_cost_usd from mart_run_cost"],
     ["explain", "run", "win-gpu-1"],
@@ -46,6 +48,7 @@ def test_an_answer_fits_the_terminal(
     assert result.code == 0, result.error
     lines = re.sub(r"\x1b\[[0-9;]*m", "", result.out).splitlines()
     assert lines
+    assert words[0] != "reprice" or "…" not in result.out
     # A path or a seal, kept whole so that it can be copied, may stand over the edge where it alone is too long.
     assert [line for line in lines if len(line) > WIDTH and not re.fullmatch(r"\s*\S+\s+\S{50,}", line)] == []
 
@@ -86,7 +89,27 @@ def test_texts_of_a_table_are_folded_and_its_figures_are_not(capsys: Captured, m
     ]
 
 
-@pytest.mark.parametrize("words", [words for words in COMMANDS if words != ["query"]], ids=" ".join)
+def test_a_sentence_is_folded_on_a_terminal_alone(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 characters a line takes whole words, and a path that is longer; a pipe gets one line."""
+    sentence = "Wrote the page to /a/path/of/27/characters.html now."
+    Console().say(sentence)
+    Console().error(sentence)
+    assert [*capsys.readouterr()] == [f"{sentence}\n", f"Error: {sentence}\n"]
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", "20")
+    Console().say(sentence)
+    Console().note(sentence)
+    Console().error(sentence)
+    below = ["  /a/path/of/27/characters.html", "  now."]
+    out, err = (re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() for text in capsys.readouterr())
+    assert out == ["Wrote the page to", *below]
+    assert err == ["Wrote the page to", *below, "Error: Wrote the", "  page to", *below]
+
+
+LISTS = (["query"], ["query", "--detail"])
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words not in LISTS], ids=" ".join)
 def test_programs_get_json_and_csv(config: str, words: list[str], capsys: Captured) -> None:
     answer = json.loads(run_command(capsys, *words, "--json", "--config", config).out)
     rows = list(csv.reader(io.StringIO(run_command(capsys, *words, "--csv", "--config", config).out)))
