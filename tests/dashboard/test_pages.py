@@ -379,4 +379,6 @@ def test_a_partial_cost_is_labeled_everywhere(partial: Reader, capsys: pytest.Ca
         notify = partial.warehouse.settings.notify
         report, budget = (news.line for news in news_of(published, marts, notify) if news.topic != "check")
     assert "$140.00 effective cost, including $100.00 in runs and an unknown amount idle" in report
-    assert "nlp spent at least $100.00 of $150.00 for July 2026: past 50.0%, on day 10 of 31; a part" in budget
+    assert (
+        "nlp spent at least $100.00 of $150.00 for July 2026, effective: past 50.0%, on day 10 of 31; a part" in budget
+    )
