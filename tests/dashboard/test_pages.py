@@ -228,7 +228,7 @@ def test_runs_of_awkward_names_have_their_pages(
     ("story", "name", "query", "shown", "never"),
     [
         ("idle_reservation", "commitments", {}, "On-Demand Capacity Reservation", "odcr"),
-        ("every_kind_of_commitment", "commitments", {}, "Coverage by Compute Savings Plans", "compute savings plan"),
+        ("every_kind_of_commitment", "commitments", {}, "Compute Savings Plans could cover", "compute savings plan"),
         # Its lines covered: 22.00 + 21.50 + 26.00 + 0.192; on demand: 0.192 + 55.04 + 22.00 + 1.41 + 0.50 + 1.00.
         ("every_kind_of_commitment", "commitments", {}, "payer 000011112222 $150 $70 $80 46.5%", "covered_list"),
         ("epochs_in_parts_and_blocks", "run", {"id": "blocks"}, "tokens in all, recorded by device", " device "),
@@ -379,4 +379,6 @@ def test_a_partial_cost_is_labeled_everywhere(partial: Reader, capsys: pytest.Ca
         notify = partial.warehouse.settings.notify
         report, budget = (news.line for news in news_of(published, marts, notify) if news.topic != "check")
     assert "$140.00 effective cost, including $100.00 in runs and an unknown amount idle" in report
-    assert "nlp spent at least $100.00 of $150.00 for July 2026, effective: past 50.0%, on day 10 of 31; a part" in budget
+    assert (
+        "nlp spent at least $100.00 of $150.00 for July 2026, effective: past 50.0%, on day 10 of 31; a part" in budget
+    )
