@@ -92,6 +92,12 @@ def for_run(engine: Engine, run_id: str, currency: str | None = None) -> Questio
         raise unknown("run", run_id, values(engine, RUN_COST, "run_id"), "the run ids")
     # A recorded run in two currencies has one row, of no currency.
     is_in_several = mart == RUN_COST and rows["is_billed"][0] and rows["billing_currency"][0] is None
+    # Its lines bill hours of a Capacity Block at 0, and the fee is on none of them.
+    is_unpaid = mart == RUN_COST and rows["is_billed"][0] and not is_in_several and rows["billed_cost_usd"][0] is None
+    unknown_basis = ("billed_cost_usd",) if is_unpaid else ()
+    note = "The run is billed in several currencies, so its own cost is unknown." if is_in_several else ""
+    if is_unpaid:
+        note = "The run used a Capacity Block whose fee no delivered bill has, so its own cost is unknown."
     # What a run on no line recorded shows where to look.
     is_on_no_line = mart == RUN_COST and not rows["is_billed"][0]
     stay = (
@@ -110,8 +116,8 @@ def for_run(engine: Engine, run_id: str, currency: str | None = None) -> Questio
             Level("By day, and how the dollars were joined to the run", ("usage_date", "evidence"), ledger=True),
             Level("By resource", ("resource_id", "instance_type")),
         ),
-        sums={} if is_in_several else {basis: basis for basis in BASES},
-        note="The run is billed in several currencies, so its own cost is unknown." if is_in_several else "",
+        sums={} if is_in_several else {basis: basis for basis in BASES if basis not in unknown_basis},
+        note=note,
         reads=(STAYS,) if is_on_no_line else (),
         stored={STAYS: stay} if is_on_no_line else {},
     )

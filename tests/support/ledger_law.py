@@ -20,13 +20,18 @@ FOCUS_COLUMNS = ("BillingAccountId", "InvoiceId", "BillingCurrency", "BilledCost
 LAW_TABLES = frozenset({"fct_charge", "fct_ledger"})
 LINE = "source_name, source_file, source_row"
 
+# Hours of a Capacity Block without its fee are of unknown cost; what one costs itself is a piece.
+KNOWN = "case when market = 'capacity_block' then coalesce(effective_cost_usd, 0) else effective_cost_usd end"
+
 # Every apportioned line with what its pieces come to; a line that is not apportioned has none to compare.
 LINES_THAT_DO_NOT_SUM = f"""
 with piece as (
-    select {LINE}, {", ".join(BASES)} from fct_ledger where piece_kind <> 'whole'
+    select {LINE}, list_cost_usd, {KNOWN} as effective_cost_usd, billed_cost_usd
+    from fct_ledger where piece_kind <> 'whole'
 ),
 shared_out as (
-    select {LINE}, line_class, bucket, {", ".join(BASES)} from fct_charge where source_row is not null
+    select {LINE}, line_class, bucket, list_cost_usd, {KNOWN} as effective_cost_usd, billed_cost_usd
+    from fct_charge where source_row is not null
 ),
 whole as (
     select {LINE}, {", ".join(f"case when count({base}) = count(*) then sum({base}) end as {base}" for base in BASES)}

@@ -246,6 +246,29 @@ def test_unused_commitments_of_an_open_month_may_include_hours_to_come(
     assert ("may include hours to come" in explain(["day", "2026-07-03", "--config", str(config)])) is is_open
 
 
+def test_a_block_without_its_fee_is_unknown_at_every_level(tmp_path: Path) -> None:
+    """An hour of a Capacity Block that the run used and one that nothing used, both at 0, their fee undelivered."""
+    block = {
+        "line_item_operation": "RunInstances:CB",
+        "capacity_reservation_capacity_reservation_arn": "arn:aws:ec2:us-west-2:1:capacity-reservation/cr-0b",
+    }
+    lines = [
+        instance_hour("2026-07-03T10", "i-0a", "p5.48xlarge", "0", **block),
+        instance_hour("2026-07-03T11", "cr-0b", "p5.48xlarge", "0", **block)
+        | {"line_item_usage_type": "USW2-UnusedBox:p5.48xlarge"},
+    ]
+    events = one_attempt("a", ["i-0a"], "p5.48xlarge", TEN, timedelta(hours=1))
+    config = write_config(
+        tmp_path, billing=write_export(tmp_path, {JULY: lines}), runs=write_events(tmp_path / "runs", events)
+    )
+    publish_tables(config, EXPLAIN_TABLES)
+    run = explain(["run", "a", "--config", str(config)])
+    assert "The run used a Capacity Block whose fee no delivered bill has, so its own cost is unknown." in run
+    assert re.search(r"a +completed +unknown +unknown +unknown", run)
+    day = json.loads(explain(["day", "2026-07-03", "--json", "--config", str(config)]))
+    assert [line["effective_cost_usd"] for line in day["lines"]] == [None, None]
+
+
 def test_a_run_without_bill_lines_states_it(shared_hour: Path) -> None:
     assert explained(shared_hour, lambda marts: for_run(marts, "paper"), lambda f: f.total()["line_count"]) == 0
     shown = explain(["run", "paper", "--config", str(shared_hour)])

@@ -11,7 +11,7 @@ with paid as (
 -- Hours of a Capacity Block are free on the bill: until the fee is there that pays for them, their cost is unknown.
 part as (
     select piece.*, piece.market = 'capacity_block' and piece.charge_category = 'Usage' and paid.paid_id is null
-        and (piece.piece_kind = 'instance_hour' or piece.bucket in ('capacity_unused', 'run')) as is_unpaid
+        and (piece.piece_kind = 'instance_hour' or piece.bucket = 'capacity_unused') as is_unpaid
     from fct_ledger_piece as piece
     left join paid on piece.market = 'capacity_block' and paid.usage_date = piece.usage_date
         and paid.paid_id = coalesce(capacity_reservation_id(piece.resource_id), piece.resource_id)
@@ -36,7 +36,7 @@ piece as (
         invoice_issuer, billing_currency, piece_kind, source_name, source_file, source_row, 1, piece_no, bucket,
         charge_category, service, region_id, accelerator_family, market, run_id, attempt_no, server_id, evidence, resource_id,
         instance_type, tag_owner, tag_team, tag_run_id, iam_principal, hour_started_at, started_ms, ended_ms, 0, billed_units,
-        0, 0, effective_cost_usd, 0
+        0, null, effective_cost_usd, 0
     from part
     where is_unpaid and effective_cost_usd <> 0
 

@@ -3,8 +3,7 @@
 -- stored: no
 with known_run as (
     select run_id, min(started_ms) as started_ms, max(ended_ms) as ended_ms, min(has_one_spelling) as has_one_spelling
-    from stg_tracker__stay_monthly
-    where stay_kind = 'attempt' group by run_id
+    from stg_tracker__stay_monthly where stay_kind = 'attempt' group by run_id
 ),
 
 shared as (
@@ -17,10 +16,8 @@ line as (
         case when shared.source_row is not null then shared.bucket
             else line_bucket(line.line_class, line.effective_rule, line.charge_category, line.accelerator_family,
                 line.is_shared_usage, coalesce(known_run.run_id, respelled_run.run_id)) end as bucket
-    from stg_aws__line_item as line
-    left join shared using (source_name, source_file, source_row)
-    left join known_run
-        on known_run.run_id = line.tag_run_id
+    from stg_aws__line_item as line left join shared using (source_name, source_file, source_row)
+    left join known_run on known_run.run_id = line.tag_run_id
         and unix_ms(line.usage_started_at) < known_run.ended_ms
         and unix_ms(line.usage_ended_at) > known_run.started_ms
     left join (select folded(run_id) as run_key, * from known_run where has_one_spelling) as respelled_run
@@ -50,8 +47,11 @@ entry as (
             then 'tag' when line.bucket = 'run' then 'tag_folded' end as evidence,
         cast(null as bigint) as used_units, cast(null as bigint) as billed_units, cast(0 as bigint) as run_count,
         whole_line_hours(line.bucket, line_class, usage_quantity, accelerator_count) as accelerator_hours,
-        list_cost_usd, effective_cost_usd, billed_cost_usd
+        list_cost_usd, case when is_unpaid is null then effective_cost_usd end as effective_cost_usd, billed_cost_usd
     from line
+    left join (select distinct resource_id, usage_date, true as is_unpaid from fct_ledger
+        where bucket = 'capacity_unused' and market = 'capacity_block' and effective_cost_usd is null) as unpaid
+        using (resource_id, usage_date)
     left join dim_provisional_run as provisional on provisional.is_provisional
         and provisional.run_key = folded(line.tag_run_id) and (line.bucket = 'unattributed'
             or line.bucket = 'shared' and line.usage_date between provisional.first_date and provisional.last_date)
