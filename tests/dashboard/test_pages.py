@@ -228,7 +228,13 @@ def test_runs_of_awkward_names_have_their_pages(
     ("story", "name", "query", "shown", "never"),
     [
         ("idle_reservation", "commitments", {}, "On-Demand Capacity Reservation", "odcr"),
-        ("every_kind_of_commitment", "commitments", {}, "Compute Savings Plans could cover", "compute savings plan"),
+        (
+            "every_kind_of_commitment",
+            "commitments",
+            {},
+            "Coverage by Compute Savings Plans for each hour",
+            "compute savings plan",
+        ),
         # Its lines covered: 22.00 + 21.50 + 26.00 + 0.192; on demand: 0.192 + 55.04 + 22.00 + 1.41 + 0.50 + 1.00.
         ("every_kind_of_commitment", "commitments", {}, "payer 000011112222 $150 $70 $80 46.5%", "covered_list"),
         ("epochs_in_parts_and_blocks", "run", {"id": "blocks"}, "tokens in all, recorded by device", " device "),

@@ -205,7 +205,8 @@ def provisional(*spends: str, known: str = "select 'recorded' as run_id", is_on:
     )
     engine.view_sql(
         "fct_ledger_piece",
-        "select *, 'USD' as billing_currency, 'unattributed' as bucket, cast(hour_started_at as date) as usage_date, "
+        "select *, '2026-07' as billing_period, 'USD' as billing_currency, 'unattributed' as bucket, "
+        "cast(hour_started_at as date) as usage_date, "
         "'p5.48xlarge' as instance_type, 'gpu' as accelerator_family, cast(null as varchar) as tag_owner, "
         "cast(null as varchar) as tag_team, "
         f"cast(8 as {USD}) as accelerator_hours, cast(12 as {USD}) as list_cost_usd, cast(10 as {USD}) as "
