@@ -41,6 +41,7 @@ UNBROKEN = {
     "stg_aws__invoice_total": {"bill_of_a_payer_without_any_cost"},
     "fct_invoice_monthly": {"bill_and_charges_differ"},
     "fct_resource_hourly": {
+        "accelerator_time_without_hours_or_an_end_stays_unattributed",
         "an_instance_is_billed_for_part_of_another_hour",
         "an_open_bill_has_more_than_an_hour_of_an_instance",
     },
