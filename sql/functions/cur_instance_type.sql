@@ -2,8 +2,7 @@
 -- time, else, for Spot, the description's first word (facts 3.4); null where it states none.
 -- args: product_instance_type, known_kind, usage_type, description
 coalesce(
-    -- Some product attributes add what the instance is for: ml.p4d.24xlarge-Training.
-    regexp_replace(product_instance_type, '-[A-Z][A-Za-z]*$', ''),
+    type_without_purpose(product_instance_type),
     case when known_kind is not null then nullif(regexp_extract(usage_type,
         ':(?:[A-Z][A-Za-z]*-)?((?:ml\.)?[a-z][a-z0-9-]*\.[a-z0-9-]+|(?:ml\.)?u-[a-z0-9-]+)$', 1), '') end,
     case when known_kind = 'SpotUsage'

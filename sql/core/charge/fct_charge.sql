@@ -45,7 +45,7 @@ bucketed as (
         *, is_timed or is_attached as is_shared_out,
         -- A line without time of its own is whole unless others of its hour have some (fct_ledger_piece).
         case when not is_attached and (not is_timed or line_class = 'capacity_unused'
-                or (line_class = 'instance' and usage_quantity * 7200000 < 1))
+                or (line_class = 'instance' and not has_time(usage_quantity)))
             then line_bucket(line_class, effective_rule, charge_category, accelerator_family, is_shared_usage,
                 named_run_id) end as bucket,
         effective_rule in ('savings_plan_unused', 'reservation_unused') as is_commitment_fee,

@@ -9,8 +9,8 @@ with resource_hour as (
         resource_id,
         usage_started_at as hour_started_at,
         unix_ms(usage_started_at) as hour_ms,
-        cast(round(case when sum(usage_quantity) * 7200000 >= 1 then sum(usage_quantity)
-            when sum(greatest(usage_quantity, 0)) * 7200000 >= 1 then sum(greatest(usage_quantity, 0))
+        cast(round(case when has_time(sum(usage_quantity)) then sum(usage_quantity)
+            when has_time(sum(greatest(usage_quantity, 0))) then sum(greatest(usage_quantity, 0))
             else 1 end * 3600000) as bigint) as billed_ms,
         max(instance_type) as instance_type,
         nullif(min(instance_type), max(instance_type)) as other_instance_type,
@@ -24,7 +24,7 @@ with resource_hour as (
     from fct_charge
     where line_class = 'instance'
     group by billing_period, resource_id, usage_started_at
-    having sum(greatest(usage_quantity, 0)) * 7200000 >= 1 or min(effective_cost_usd) < 0
+    having has_time(sum(greatest(usage_quantity, 0))) or min(effective_cost_usd) < 0
 ),
 
 earlier as (

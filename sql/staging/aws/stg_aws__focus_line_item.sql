@@ -44,9 +44,7 @@ kinded as (
 classed as (
     select
         *,
-        -- Some product attributes add what the instance is for: ml.p4d.24xlarge-Training.
-        case when kind_class is not null then regexp_replace(replace(instance_type, 'ml.', ''), '-[A-Z].*$', '') end
-            as catalog_type,
+        case when kind_class is not null then replace(instance_type, 'ml.', '') end as catalog_type,
         focus_line_class(line, kind_class, is_usage) as line_class
     from kinded as line
 ),
