@@ -66,19 +66,13 @@ def test_a_page_without_anything_is_shown_too(
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("sheets", "scale"), [(5, 1.0), (4, 0.89), (3, 1.0), (None, 1.0)], ids=["fits", "fits smaller", "never fits", "any"]
-)
-def test_type_is_set_smaller_only_where_that_helps(
-    monkeypatch: pytest.MonkeyPatch, sheets: int | None, scale: float
-) -> None:
-    """A report of 5 sheets, of 4 in the smallest type, whose text has 8 of 9 points."""
-
-    def compiled(page: str, published: object, form: str, *, scale: float = 1.0, ppi: int = 144) -> list[bytes]:
-        return [str(scale).encode()] * (4 if scale == SCALES[-1] else 5)
-
-    monkeypatch.setattr("pipelines.present.pdf._compiled", compiled)
-    assert pdf_of_page("", sheets, PUBLISHED)[0] == str(scale).encode()
+def test_type_is_set_smaller_only_where_that_helps(tmp_path: Path) -> None:
+    """A page whose last lines stand on a fourth sheet: in smaller type it fits on three, and never on one."""
+    page = rendered(tmp_path, example()).replace("</header>", f"</header>{'<p>A line.</p>' * 15}", 1)
+    sizes = {sheets: pdf_of_page(page, sheets, PUBLISHED, "png") for sheets in (None, 4, 3, 1)}
+    assert [len(made) for made in sizes.values()] == [4, 4, 3, 4]
+    assert sizes[None] == sizes[4] == sizes[1]
+    # The text has 9 points.
     assert 9 * min(SCALES) >= 8
 
 
