@@ -82,7 +82,7 @@ class SparkEngine(Engine):
 
     def write(self, sql: str, out: Path | str) -> None:
         with _sentence():
-            rows = self._select(sql, in_files=True).write.mode("overwrite").option("compression", "zstd")
+            rows = self._select(sql, in_files=True).write.mode("overwrite").option("compression", "snappy")
             rows.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(_uri(out))
 
     def query(self, sql: str) -> pl.DataFrame:
