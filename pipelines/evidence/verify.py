@@ -54,7 +54,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         _refuse_other_models(pack, console)
         _refuse_misread(pack)
         _refuse_unnamed(pack)
-        if pack.about.get("has_pseudonyms"):
+        if pack.about["has_pseudonyms"]:
             raise UsageError(
                 f"{path} is intact and its models are those of this version, but it has pseudonyms instead of account "
                 "ids and user names, so it cannot be rebuilt; verify a pack written without [privacy]."
@@ -104,7 +104,7 @@ def _refuse_misread(pack: Pack) -> None:
         "publication": type(about.get("publication")) is int and about["publication"] == published.number,
         "published_at": about.get("published_at") == str(published.published_at),
         "has_bills": isinstance(about.get("has_bills"), bool),
-        "has_pseudonyms": isinstance(about.get("has_pseudonyms", False), bool),
+        "has_pseudonyms": isinstance(about.get("has_pseudonyms"), bool),
         # Only an earlier publication can be missing, and then for all marts that rest on one: any other list would
         # leave figures unchecked.
         "not_recomputed": lost == [] or (lost == restated_marts() and published.number > 1 and not pack.below(BEFORE)),
@@ -121,7 +121,7 @@ def _refuse_unnamed(pack: Pack) -> None:
         named = {*members_of(pack, published)}
     except (LookupError, TypeError, ValueError, AttributeError):
         raise pack.malformed(f"{INPUTS} or {PUBLICATION}") from None
-    has_before = published.number != 1 and not pack.about.get("has_pseudonyms")
+    has_before = published.number != 1 and not pack.about["has_pseudonyms"]
     before = {name for name in pack.below(BEFORE) if has_before and _BEFORE.fullmatch(name)}
     if names := sorted({*pack.members} - named - before):
         raise pack.error(f"no record of the pack names {shown(names[0])}{_and_more(names)}")
@@ -223,8 +223,7 @@ def _other_checks(published: Publication, built: Sequence[Built]) -> Iterator[Di
 
 def _marts(pack: Pack) -> list[Model]:
     """The public tables that are compared."""
-    lost = pack.about["not_recomputed"]
-    return [model for model in load_catalog().public if model.name not in lost]
+    return [model for model in load_catalog().public if model.name not in pack.about["not_recomputed"]]
 
 
 def _rebuilt(builder: Builder, mart: Model) -> pl.DataFrame:
