@@ -29,7 +29,7 @@ def report_members(engine: Engine, published: Publication, month: str | None) ->
     """Each report as HTML and as PDF, by member; monthly ones about `month` or the newest delivered."""
     members = {}
     for kind in known_reports():
-        page = report_page(engine, published, kind, month)
+        page = report_page(engine.query, published, kind, month)
         members[f"{REPORTS}/{kind}.html"] = page.encode()
         members[f"{REPORTS}/{kind}.pdf"] = paper(page, kind, published)
     return members
@@ -43,7 +43,7 @@ def other_reports(engine: Engine, published: Publication, pack: Pack) -> Iterato
             packed = pack.read(f"{member}.html").decode()
         except UnicodeDecodeError as error:
             raise pack.error(f"{member}.html is not UTF-8 text (byte {error.start})") from None
-        page = report_page(engine, published, kind, pack.about.get("month"))
+        page = report_page(engine.query, published, kind, pack.about.get("month"))
         if unmeasured(page) != unmeasured(packed):
             yield Difference(f"{member}.html", "", *_first_other(packed, page))
         try:

@@ -122,7 +122,7 @@ class _Sender:
         files, published = {}, self._published or published_of(self.warehouse)
         for kind, month in reports:
             with open_marts(self.warehouse, published) as marts:
-                page = report_page(marts, published, kind, month)
+                page = report_page(marts.query, published, kind, month)
             covers = month if kind in monthly_reports() else f"all-months-to-{published.billing_months[-1]}"
             files[f"trainledger-{kind}-{covers}.pdf"] = paper(page, kind, published)
         return files

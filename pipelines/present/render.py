@@ -21,7 +21,6 @@ from pipelines.base.console import Console
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.base.resources import MONTH, known_reports
 from pipelines.base.sql import tables_in
-from pipelines.engine import Engine
 from pipelines.models.expressions import expand_calls
 from pipelines.models.revision import code_revision
 from pipelines.models.warnings import check_counts, failed_checks
@@ -49,31 +48,37 @@ _UNDRAWN: Mapping[str, Callable[..., Any]] = dict.fromkeys(CHARTS, lambda *value
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF), " ")
 
 
-def report_month(published: Publication, month: str | None = None) -> date:
-    """The first day of the month that a monthly report is about: `month` (YYYY-MM), else the newest delivered one.
+def report_page(
+    query: Query,
+    published: Publication,
+    kind: str = "training_cost",
+    month: str | None = None,
+    *,
+    is_drawn: bool = True,
+) -> str:
+    """The HTML of `dashboards/<kind>/`, the same for the same marts and publication; without charts unless `is_drawn`.
 
-    UsageError for a month that is not delivered.
+    A monthly report is about `month` (YYYY-MM), else the newest delivered one. `query` runs a SELECT over the marts by
+    their bare names; a part of the page whose mart is missing shows that. UsageError for an unknown kind or month, a
+    query over several marts, and marts of another revision that do not fill the report; EngineError when a query fails
+    on a mart that exists.
     """
     months = published.billing_months
     if month is not None and month not in months:
         raise UsageError(f"--month {month} is not a delivered billing month; choose one of {', '.join(months)}.")
-    return date.fromisoformat(f"{month or months[-1]}-01")
-
-
-def render_report(
-    report: str, query: Query, published: Publication, month: str | None = None, *, is_drawn: bool = True
-) -> str:
-    """The HTML text of `dashboards/<report>/`, the same for the same marts and publication; without charts unless
-    `is_drawn`. A monthly report is about `month` (YYYY-MM), else the newest delivered one.
-
-    `query` runs a SELECT over the marts by their bare names; a part of the page whose mart is missing
-    shows that. Raises UsageError for an unknown report or month or a query over several marts, EngineError when a query
-    fails on a mart that exists.
-    """
-    about, plan = report_month(published, month), _plan(report)
+    about, plan = date.fromisoformat(f"{month or months[-1]}-01"), _plan(kind)
     queries = {name: sql.replace(MONTH, f"date '{about}'") for name, sql in queries_of(plan["queries"]).items()}
-    rows, missing = answers(_plan_file(report), queries, query)
-    template = templates(**{} if is_drawn else _UNDRAWN).get_template(f"{report}/{TEMPLATE}")
+    try:
+        rows, missing = answers(_plan_file(kind), queries, query)
+    except EngineError as error:
+        if published.code_revision == code_revision():
+            raise
+        raise UsageError(
+            f"Publication {published.number} was made by revision {published.code_revision}, and this is "
+            f"{code_revision()}, whose reports need other marts ({error}); make the report with trainledger "
+            f"{published.version}."
+        ) from None
+    template = templates(**{} if is_drawn else _UNDRAWN).get_template(f"{kind}/{TEMPLATE}")
     page = template.render(
         title=plan["title"],
         published=published,
@@ -169,31 +174,6 @@ def answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[
                 known[mart] = query(f"select * from {mart} limit 0") is not None
         rows[name] = query(expand_calls(sql, path)).to_dicts() if known.setdefault(mart, False) else []
     return rows, sorted(mart for mart, is_known in known.items() if not is_known)
-
-
-def report_page(
-    engine: Engine,
-    published: Publication,
-    kind: str = "training_cost",
-    month: str | None = None,
-    *,
-    is_drawn: bool = True,
-) -> str:
-    """The HTML of the report `kind`, about `month` (YYYY-MM) where it is a monthly one, else the newest delivered.
-
-    It has no charts unless `is_drawn`.
-    UsageError for an unknown kind or month, and where marts of another revision do not fill the report.
-    """
-    try:
-        return render_report(kind, engine.query, published, month, is_drawn=is_drawn)
-    except EngineError as error:
-        if published.code_revision == code_revision():
-            raise
-        raise UsageError(
-            f"Publication {published.number} was made by revision {published.code_revision}, and this is "
-            f"{code_revision()}, whose reports need other marts ({error}); make the report with trainledger "
-            f"{published.version}."
-        ) from None
 
 
 def put(page: bytes, out: Path, published: Publication, console: Console, option: str) -> None:

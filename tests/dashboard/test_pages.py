@@ -262,7 +262,7 @@ def test_teams_have_their_costs_budgets_and_anomalies(published_story: Callable[
     assert "$30.00 $10.00 $20.00" in page
     # The same in the report.
     with open_marts(reader.warehouse, published_of(reader.warehouse)) as marts:
-        report = text_of(report_page(marts, published_of(reader.warehouse), "showback", JULY))
+        report = text_of(report_page(marts.query, published_of(reader.warehouse), "showback", JULY))
     assert "nlp $134.50 $0.00 $0.00 $0.00 $0.00 $0.00 $0.00 $134.50" in report
     assert "nlp $200.00 $134.50 $65.50 67.3% 14 of 31" in report
 
