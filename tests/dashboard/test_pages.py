@@ -30,7 +30,7 @@ from pipelines.dashboard.web import is_loopback
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.notify.news import news_of
-from pipelines.present.figures import show_key_figures
+from pipelines.present.text import show_key_figures
 from pipelines.present.render import report_page
 
 # What an attacker would put where a word is expected.
