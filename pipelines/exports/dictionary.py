@@ -1,8 +1,9 @@
 """The data dictionary and the lineage, as Markdown pages written from the models and their contracts."""
 
-from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
+
+import jinja2
 
 from pipelines.base import resources
 from pipelines.explain.names import column_origins
@@ -22,34 +23,14 @@ _LAYERS = {
 
 def pages() -> dict[str, str]:
     """The text of each page by its file name."""
-    parts = {"dictionary.md": _dictionary(), "lineage.md": _lineage()}
-    return {name: "\n\n".join(page) + "\n" for name, page in parts.items()}
-
-
-def _dictionary() -> list[str]:
-    marts = load_catalog().public
-    contents = [f"[{model.name}](#{model.name})" for model in marts]
-    return [
-        f"# Data dictionary\n\n{_MADE}",
-        "Every column of every mart: its type, its unit, what it means and where it is made. Amounts are in the\n"
-        "`billing_currency` of their row, whatever a name ends in. Null means not measurable, zero means zero.\n"
-        "[lineage.md](lineage.md) shows what a mart is made from; `trainledger explain NAME` defines one name.",
-        "\n".join(f"- {entry}" for entry in contents),
-        *map(_mart, marts),
-    ]
-
-
-def _mart(model: Model) -> str:
-    page = mart_page(model)
-    rows = [
-        (f"`{name}`", kind, unit, meaning, f"`{home}`" if home else "here")
-        for name, kind, unit, meaning, home in page["columns"]
-    ]
-    key = ", ".join(f"`{name}`" for name in page["key"]) or "none"
-    return (
-        f"## {model.name}\n\n{page['description']} Key: {key}.\n\n"
-        f"{_table(('column', 'type', 'unit', 'meaning', 'home'), rows)}"
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resources.DASHBOARDS),
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
     )
+    rows = {"made": _MADE, "marts": mart_pages(), "layers": lineage_layers()}
+    return {name: environment.get_template(f"{name}.j2").render(rows) for name in ("dictionary.md", "lineage.md")}
 
 
 def mart_page(model: Model) -> dict[str, Any]:
@@ -87,33 +68,3 @@ def _table_page(model: Model) -> dict[str, Any]:
         "reads": sorted({*model.inputs} - SESSION_TABLES),
         "rests_on": sorted(load_catalog().behind(model.name) & (INPUT_TABLES - SESSION_TABLES)),
     }
-
-
-def _lineage() -> list[str]:
-    return [
-        f"# Lineage\n\n{_MADE}",
-        "The inputs, the file and the source deliveries of each table. Tables in italics are views: computed on read,\n"
-        "not stored. The asset graph of Dagster shows the same graph live.",
-        *(
-            f"## {layer['layer'].capitalize()}\n\n{layer['meaning']}\n\n"
-            f"{_table(_LINEAGE, map(_made_from, layer['tables']))}"
-            for layer in lineage_layers()
-        ),
-    ]
-
-
-_LINEAGE = ("table", "one row per", "made by", "reads", "rests on, in the end")
-
-
-def _made_from(table: dict[str, Any]) -> tuple[str, ...]:
-    name = f"`{table['name']}`" if table["is_stored"] else f"*`{table['name']}`*"
-    return name, table["grain"], f"`{table['made_by']}`", _names(table["reads"]), _names(table["rests_on"])
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _table(header: Sequence[str], rows: Iterator[Sequence[str]] | Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
