@@ -46,7 +46,13 @@ def build(
     rows: Rows = []
     for agreement in declared_agreement.sort("agreement_name").to_dicts():
         name = agreement["agreement_name"]
-        spend = _spend(fct_term_spend_monthly.filter(term_kind="agreement", term_name=name))
+        months = fct_term_spend_monthly.filter(term_kind="agreement", term_name=name)
+        open_months = months.filter("is_open_month")["billing_month"]
+        spend = Spend(
+            dict(months.select("billing_month", "eligible_cost_usd").iter_rows()),
+            dict(months.select("billing_month", "training_cost_usd").iter_rows()),
+            open_months[0] if len(open_months) else None,
+        )
         carried: Decimal | None = Decimal(0)
         for period in declared_agreement_period.filter(agreement_name=name).sort("period_no").to_dicts():
             period_rows = list(_rows(agreement, period, carried, spend))
@@ -59,15 +65,6 @@ def build(
 def months_between(first: date, last: date) -> int:
     """Calendar months from one month to another."""
     return (last.year - first.year) * 12 + last.month - first.month
-
-
-def _spend(months: pl.DataFrame) -> Spend:
-    open_months = months.filter("is_open_month")["billing_month"]
-    return Spend(
-        dict(months.select("billing_month", "eligible_cost_usd").iter_rows()),
-        dict(months.select("billing_month", "training_cost_usd").iter_rows()),
-        open_months[0] if len(open_months) else None,
-    )
 
 
 def _rows(agreement: Row, period: Row, carried: Decimal | None, spend: Spend) -> Iterator[Row]:

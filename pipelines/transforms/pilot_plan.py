@@ -9,7 +9,7 @@ from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.matched import Run, Side, one_side
 from pipelines.analysis.pilot import cost_of_a_run, deciding_saving, runs_to_do
 from pipelines.analysis.recommendation import PILOT
-from pipelines.analysis.sensitivity import spent
+from pipelines.analysis.verdict import spent
 from pipelines.transforms import Row, number
 from pipelines.transforms.port_case import BASIS, CURRENCY
 from pipelines.transforms.workload_case import FAMILIES, WorkloadCase
@@ -34,12 +34,18 @@ def pilot_plan(case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame
     sides = [one_side([run for run in runs if run["instance_type"] == name]) for name in types]
     samples = [side.sample(BASIS) if side else None for side in sides]
     verdict = pair.get("verdict", "")
-    again = verdict == "not comparable"
     gpu, trainium = map(_per_success, sides)
     (gpu_usd, gpu_evidence), (usd, evidence) = cost_of_a_run(gpu, trainium), cost_of_a_run(trainium, gpu)
     price = _price(types[1], prices, offers) if case.currency == CURRENCY else None
     saving = deciding_saving(number(case.inputs["port_cost_usd"]), number(case.inputs["runs_in_horizon"]), gpu_usd)
     *counts, basis = runs_to_do(samples[0], samples[1], saving, _ANEW.get(verdict, ()))
+    measure = next((side.measure for side in sides if side), "cost_to_target").replace("_", " ")
+    to_measure = f"{measure} and the final quality of each run, with the quality margin registered first"
+    if verdict == "not comparable":
+        to_measure += f"; runs that may be compared, for now: {pair['verdict_reason']}"
+    wins = "the low end of the saving's interval is above zero (and, once a port is declared, pays it back)"
+    if saving is not None:
+        wins = f"the low end of the saving's interval is above {saving:.1%}, which pays the port back in its horizon"
     return {
         **{f"pilot_{side}_instance_type": name for side, name in zip(SIDES, types, strict=True)},
         **{f"pilot_{side}_run_count": count for side, count in zip(SIDES, counts, strict=True)},
@@ -50,8 +56,9 @@ def pilot_plan(case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame
         "candidate_hours_per_run": usd / price if price and usd and not sides[1] else None,
         "pilot_run_cost_usd": None if gpu_usd is None or usd is None else counts[0] * gpu_usd + counts[1] * usd,
         "deciding_saving_ratio": saving,
-        "to_measure": _to_measure(case, sides, again),
-        "deciding_result": _decides(saving),
+        "to_measure": to_measure,
+        "deciding_result": f"Trainium if {wins}; GPU if its high end is below that, or quality is not within the "
+        "margin",
     }
 
 
@@ -79,19 +86,3 @@ def _price(instance_type: str | None, prices: pl.DataFrame, offers: pl.DataFrame
         listed = prices.filter(instance_type=instance_type.removeprefix("ml."), offer="on_demand").sort("from_date")
         offered = listed["price_per_hour_usd"][-1] if listed.height else None
     return number(offered)
-
-
-def _to_measure(case: WorkloadCase, sides: list[Side | None], again: bool) -> str:
-    measure = next((side.measure for side in sides if side), "cost_to_target").replace("_", " ")
-    measured = f"{measure} and the final quality of each run, with the quality margin registered first"
-    if again and case.pair:
-        return f"{measured}; runs that may be compared, for now: {case.pair['verdict_reason']}"
-    return measured
-
-
-def _decides(saving: float | None) -> str:
-    if saving is None:
-        wins = "the low end of the saving's interval is above zero (and, once a port is declared, pays it back)"
-    else:
-        wins = f"the low end of the saving's interval is above {saving:.1%}, which pays the port back in its horizon"
-    return f"Trainium if {wins}; GPU if its high end is below that, or quality is not within the margin"

@@ -30,8 +30,8 @@ from pipelines.dashboard.web import is_loopback
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.notify.news import news_of
-from pipelines.present.text import show_key_figures
 from pipelines.present.render import report_page
+from pipelines.present.text import show_key_figures
 
 # What an attacker would put where a word is expected.
 ATTACKS = (
