@@ -1,4 +1,4 @@
-"""The verdict of a comparison, one of seven: its reason in words, what it rests on and what would change it (design 5)."""
+"""The verdict of a comparison, one of seven: its reason in words, what it rests on, what would change it (design 5)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

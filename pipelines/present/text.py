@@ -1,6 +1,7 @@
-"""Texts in a terminal, each from a template of dashboards/: what a build prints last, and a comparison."""
+"""Texts in a terminal, each from a template of dashboards/: what a build prints last, a comparison, notices."""
 
 from collections.abc import Mapping
+from functools import cache
 from inspect import unwrap
 from itertools import groupby
 from typing import Any
@@ -37,12 +38,17 @@ def show_text(template: str, rows: Mapping[str, Any], console: Console) -> None:
 
 
 def _lines(template: str, rows: Mapping[str, Any]) -> list[str]:
-    # An environment of its own: that of pages brings the library of charts. A terminal has no marks of what is unknown.
+    return templates().get_template(template).render(_printable(rows)).splitlines()
+
+
+@cache
+def templates() -> jinja2.Environment:
+    """The templates of texts, which have no marks of what is unknown; those of pages bring the library of charts."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(resources.DASHBOARDS), trim_blocks=True, undefined=jinja2.StrictUndefined
     )
     environment.filters |= {name: unwrap(form) for name, form in formats().items()} | {"counted": counted}
-    return environment.get_template(template).render(_printable(rows)).splitlines()
+    return environment
 
 
 def _printable(value: Any) -> Any:

@@ -20,7 +20,7 @@ def build(mart_silicon_comparison: pl.DataFrame) -> Rows:
     # The first currency by name where a workload is billed in several: a ratio has none.
     keys = workloads.sort(pl.all(), descending=True).rows()
     for basis in BASES:
-        pairs = {key[0]: pair for key in keys if (pair := best_pair(mart_silicon_comparison, *key, basis))}
+        pairs = {key[0]: pair for key in keys if (pair := best_pair(mart_silicon_comparison, key[0], key[1], basis))}
         savings = {
             name: float(pair["saving_ratio"])
             for name, pair in pairs.items()
