@@ -58,7 +58,6 @@ class Teams(Frozen):
 
     @classmethod
     def recorded(cls, record: list[list[str]]) -> Self:
-        """The section from its `record`."""
         teams = cls()
         teams._assigned = tuple(
             Assigned(holder, date.fromisoformat(first), date.fromisoformat(last), team)

@@ -60,7 +60,6 @@ def refresh_all(context: dg.OpExecutionContext, ledger: dg.ResourceParam[Ledger]
     description="Bring every table of the changed billing months up to date, check them and publish.",
 )
 def refresh_job() -> None:
-    """The plan of the command line."""
     refresh_all()
 
 

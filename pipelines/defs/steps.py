@@ -36,7 +36,6 @@ class Ledger:
 
 @dg.resource(description="The warehouse of trainledger.toml ($TRAINLEDGER_CONFIG).")
 def ledger_resource(context: dg.InitResourceContext) -> Ledger:
-    """The ledger of the configured warehouse."""
     return Ledger(load_settings(), context.log.info if context.log else print)
 
 

@@ -206,7 +206,6 @@ def log_members(logs: Logs) -> dict[str, bytes]:
 
 
 def log_member(source: str, key: str) -> str:
-    """The member that holds a log of a source of runs."""
     return f"{RUNS}/{source}/{key}"
 
 

@@ -222,7 +222,6 @@ def _other_checks(published: Publication, built: Sequence[Built]) -> Iterator[Di
 
 
 def _marts(pack: Pack) -> list[Model]:
-    """The public tables that are compared."""
     return [model for model in load_catalog().public if model.name not in pack.about["not_recomputed"]]
 
 

@@ -99,7 +99,6 @@ def column_origins(model: Model) -> dict[str, str]:
 
 
 def show_name(named: Named, console: Console) -> None:
-    """Print a definition."""
     console.paragraph(f"{named.name}: {named.is_a}. {named.meaning}")
     facts = {"unit": named.unit, "file": named.file, **named.facts}
     for label, text in facts.items():

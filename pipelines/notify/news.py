@@ -38,7 +38,6 @@ class Notice:
 
     @property
     def text(self) -> str:
-        """The body, one line per notification."""
         return "\n".join(one.line for one in self.news)
 
 
@@ -78,7 +77,6 @@ def news_of(published: Publication, marts: Engine, notify: Notify, teams: Teams 
 
 
 def notices_of(news: Iterable[News]) -> list[Notice]:
-    """The news as messages."""
     by_message: dict[tuple[str, ...], list[News]] = defaultdict(list)
     for one in news:
         by_message[(one.topic, one.key) if one.report else (one.topic,)].append(one)

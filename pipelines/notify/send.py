@@ -110,7 +110,6 @@ class Record:
         return True
 
     def done(self, news: Sequence[News]) -> None:
-        """Record that it was sent."""
         for one in news:
             self._store.write(self._path(one), _note(one, "sent"))
 

@@ -276,7 +276,6 @@ CLASSES = (
 
 
 def class_of(ratio: Any) -> int:
-    """The number of the class a coverage falls in."""
     return next(number for number, (top, _, _) in enumerate(CLASSES) if top is None or float(ratio) <= top)
 
 
@@ -421,7 +420,6 @@ def _settled(svg: str, label: str) -> str:
 
 
 def _symbol(currency: str) -> str:
-    """The prefix of amounts in a currency."""
     return "$" if currency == "USD" else ""
 
 

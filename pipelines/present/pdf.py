@@ -61,6 +61,5 @@ def _compiled(page: str, published: Publication, form: Form, *, scale: float = 1
 
 
 def inputs(page: str, published: Publication, scale: float = 1.0) -> dict[str, str]:
-    """What the layout reads."""
     foot = f"Publication {published.number}, revision {published.code_revision}."
     return {"page": page, "palette": json.dumps(PALETTE), "scale": str(scale), "foot": foot}

@@ -63,7 +63,6 @@ def build(
 
 
 def months_between(first: date, last: date) -> int:
-    """Calendar months from one month to another."""
     return (last.year - first.year) * 12 + last.month - first.month
 
 
@@ -134,7 +133,6 @@ def _shortfall(rows: Rows) -> Decimal | None:
 
 
 def _missing_evidence(first: date, past: list[date], known: int, remaining: int, spend: Spend) -> str | None:
-    """What the figures of the row lack."""
     uncosted = sum(spend.eligible[month] is None for month in past)
     if uncosted:
         return f"the bill has no cost of some use in {months_in_words(uncosted)} of the period"

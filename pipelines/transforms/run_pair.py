@@ -179,7 +179,6 @@ def _rows_by(column: str, frame: pl.DataFrame) -> dict[str, Rows]:
 
 
 def target_words(target: tuple[str, str, float] | None) -> str:
-    """A target as people write it."""
     return "no target" if target is None else f"{target[0]} {'>=' if target[1] == 'max' else '<='} {target[2]:g}"
 
 

@@ -74,7 +74,6 @@ class WorkloadCase:
 
     @property
     def decision(self) -> recommendation.Decision:
-        """The recommendation, and what decided it."""
         return recommendation.decide(self.findings, {rule.name: rule.situation for rule in self.rules})
 
 
