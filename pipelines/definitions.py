@@ -4,7 +4,7 @@ import dagster as dg
 
 from pipelines.config.settings import Settings, settings_or_none
 from pipelines.defs.assets import assets
-from pipelines.defs.jobs import notify_sensor, part_jobs, publication_sensor, refresh_job, refresh_schedule
+from pipelines.defs.jobs import command_line_builds, notify_sensor, part_jobs, refresh_job, refresh_schedule
 from pipelines.defs.steps import billing_months, first_month, ledger_resource
 
 
@@ -16,7 +16,7 @@ def assemble(settings: Settings | None, ledger: object = ledger_resource) -> dg.
         assets=assets(settings, months),
         jobs=[refresh_job, *part_jobs(months, dg.StaticPartitionsDefinition(sources or ["bill"]))],
         schedules=[refresh_schedule(settings)],
-        sensors=[notify_sensor(settings), publication_sensor()],
+        sensors=[notify_sensor(settings), command_line_builds],
         resources={"ledger": ledger},
         executor=dg.in_process_executor,
     )

@@ -76,7 +76,7 @@ def write_pack(
         **({} if pseudonyms else {**_records(warehouse, published.raw, RECORDS), **before}),
         **model_members(),
         **({LOCK: lock} if (lock := our_lock()) else {}),
-        **({**sources.bundled(warehouse, published), **sources.log_members(logs)} if bundle else {}),
+        **(sources.bundled(warehouse, published, logs) if bundle else {}),
     }
     about = {
         "publication": published.number,

@@ -108,11 +108,7 @@ def runs_of(table: Frames) -> list[Run]:
         held = [*machines.get(run_id, []), *shared.get(run_id, [])]
         run["machines"] = sorted({one["resource_id"] for one in held})
         run["base_checkpoint_id"] = bases.get(run_id)
-        run["target_split"] = evaluations.target_split.get(run_id)
-        run["final"] = evaluations.final.get(run_id, {})
-        run["still"] = evaluations.still.get(run_id, set())
-        # Runs of the same evaluations have the same numbers.
-        run["evaluations"] = evaluations.same.get(run_id, ())
+        run |= evaluations[run_id]
         run["epoch_sizes"] = _epoch_sizes(about)
         tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
         run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
