@@ -3,12 +3,11 @@
 from functools import cache
 from typing import Any
 
-import jinja2
-
 from pipelines.base import resources
 from pipelines.explain.names import column_origins
 from pipelines.models.catalog import INPUT_TABLES, SESSION_TABLES, Model, load_catalog
 from pipelines.models.contract import load_contract
+from pipelines.present.text import templates
 
 _MADE = "<!-- Written by `trainledger export dictionary`; change the models or their contracts instead. -->"
 # Nearest to the reader first.
@@ -23,14 +22,8 @@ _LAYERS = {
 
 def pages() -> dict[str, str]:
     """The text of each page by its file name."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resources.DASHBOARDS),
-        trim_blocks=True,
-        keep_trailing_newline=True,
-        undefined=jinja2.StrictUndefined,
-    )
     rows = {"made": _MADE, "marts": mart_pages(), "layers": lineage_layers()}
-    return {name: environment.get_template(f"{name}.j2").render(rows) for name in ("dictionary.md", "lineage.md")}
+    return {name: templates().get_template(f"{name}.j2").render(rows) for name in ("dictionary.md", "lineage.md")}
 
 
 def mart_page(model: Model) -> dict[str, Any]:
