@@ -19,7 +19,7 @@ import yaml
 from pipelines.base import resources
 from pipelines.base.console import Console
 from pipelines.base.errors import EngineError, UsageError
-from pipelines.base.resources import MONTH, known_reports
+from pipelines.base.resources import MONTH
 from pipelines.base.sql import tables_in
 from pipelines.models.expressions import expand_calls
 from pipelines.models.revision import code_revision
@@ -34,7 +34,7 @@ from pipelines.warehouse.storage import fresh_file
 Query = Callable[[str], pl.DataFrame]
 Row = dict[str, Any]
 
-TEMPLATE = "report.html.j2"
+PLAN, TEMPLATE = "report.yml", "report.html.j2"
 # A chart shows no more days: they would be thinner than a line.
 _DRAWN_DAYS = 92
 SUMS: dict[str, str] = yaml.safe_load((resources.DASHBOARDS / "sums.yml").read_text(encoding="utf-8"))
@@ -59,17 +59,17 @@ def report_page(
     """The HTML of `dashboards/<kind>/`, the same for the same marts and publication; without charts unless `is_drawn`.
 
     A monthly report is about `month` (YYYY-MM), else the newest delivered one. `query` runs a SELECT over the marts by
-    their bare names; a part of the page whose mart is missing shows that. UsageError for an unknown kind or month, a
-    query over several marts, and marts of another revision that do not fill the report; EngineError when a query fails
-    on a mart that exists.
+    their bare names; a part of the page whose mart is missing shows that. UsageError for an unknown month, a query over
+    several marts, and marts of another revision that do not fill the report; EngineError when a query fails on a mart
+    that exists.
     """
     months = published.billing_months
     if month is not None and month not in months:
         raise UsageError(f"--month {month} is not a delivered billing month; choose one of {', '.join(months)}.")
-    about, plan = date.fromisoformat(f"{month or months[-1]}-01"), _plan(kind)
+    about, plan = date.fromisoformat(f"{month or months[-1]}-01"), plan_of(kind)
     queries = {name: sql.replace(MONTH, f"date '{about}'") for name, sql in queries_of(plan["queries"]).items()}
     try:
-        rows, missing = answers(_plan_file(kind), queries, query)
+        rows, missing = answers(resources.DASHBOARDS / kind / PLAN, queries, query)
     except EngineError as error:
         if published.code_revision == code_revision():
             raise
@@ -114,20 +114,9 @@ def sum_of(sum: str, where: str = "true", mart: str = "", by: str = "") -> str:
     return sql
 
 
-def sheets_of(report: str) -> int | None:
-    """The most pages of a report as PDF; None for no limit."""
-    return _plan(report).get("sheets")
-
-
-def _plan(report: str) -> dict[str, Any]:
-    file = _plan_file(report)
-    if not file.is_file():
-        raise UsageError(f"Report {report} not found; choose one of {', '.join(known_reports())}.")
-    return yaml.safe_load(file.read_text(encoding="utf-8"))
-
-
-def _plan_file(report: str) -> Path:
-    return resources.DASHBOARDS / report / "report.yml"
+def plan_of(report: str) -> dict[str, Any]:
+    """Its title, its queries, and the most `sheets` it may have as a PDF."""
+    return yaml.safe_load((resources.DASHBOARDS / report / PLAN).read_text(encoding="utf-8"))
 
 
 @cache

@@ -382,11 +382,6 @@ def test_a_query_that_fails_on_a_present_mart_is_an_error(tmp_path: Path) -> Non
             report_page(engine.query, replace(PUBLISHED, code_revision=code_revision()))
 
 
-def test_unknown_report_is_refused() -> None:
-    with pytest.raises(UsageError, match="training_cost"):
-        report_page(lambda sql: pl.DataFrame(), PUBLISHED, "nothing")
-
-
 @pytest.mark.parametrize("kind", ["training_cost", "serving", "expectations"])
 def test_a_month_of_a_report_on_all_months_is_refused(kind: str) -> None:
     """A pack has reports of all kinds, so that its month is one of the others."""
