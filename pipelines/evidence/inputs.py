@@ -168,12 +168,6 @@ def _unlike(file: Mapping[str, Any], store: Store) -> list[str]:
         return [] if digest_of(stream) == file["sha256"] else [f"{where} is not what the publication was made from"]
 
 
-def recorded_sources(inputs: Mapping[str, Any], settings: Settings | None) -> tuple[BillingSource, ...]:
-    """The billing sources a pack names, each as the configuration has it now where there is one of its name."""
-    now = {source.name: source for source in settings.billing} if settings else {}
-    return tuple(now.get(source["name"]) or BillingSource(**source) for source in inputs["billing"])
-
-
 def run_logs(settings: Settings, publication: Publication) -> Logs:
     """The files of each source of logs that is as it was when it was read, by source and key."""
     named = publication.inputs["runs"]

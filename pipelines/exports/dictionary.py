@@ -26,20 +26,17 @@ def pages() -> dict[str, str]:
     return {name: templates().get_template(f"{name}.j2").render(rows) for name in ("dictionary.md", "lineage.md")}
 
 
-def mart_page(model: Model) -> dict[str, Any]:
-    """A table's name, description, key and columns: each its name, type, unit, meaning and home, empty where here."""
-    contract, origins = load_contract(model.key), column_origins(model)
-    columns = [
-        (column.name, column.type, column.unit or "", column.meaning, origins.get(column.name, ""))
-        for column in contract.columns
-    ]
-    return {"name": model.name, "description": contract.description, "key": contract.key, "columns": columns}
-
-
 @cache
 def mart_pages() -> list[dict[str, Any]]:
-    """Every mart, as `mart_page`."""
-    return [mart_page(model) for model in load_catalog().public]
+    """Every mart's name, description, key and columns: their name, type, unit, meaning and home, empty where here."""
+    found = []
+    for model in load_catalog().public:
+        contract, origins = load_contract(model.key), column_origins(model)
+        columns = [
+            (one.name, one.type, one.unit or "", one.meaning, origins.get(one.name, "")) for one in contract.columns
+        ]
+        found.append({"name": model.name, "description": contract.description, "key": contract.key, "columns": columns})
+    return found
 
 
 @cache
