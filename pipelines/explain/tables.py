@@ -167,10 +167,6 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[Part]:
         return
     title = "Bill lines" if called == "line" else "Pieces of bill lines"
     yield _table(f"{title}, the largest first by {basis} cost", head, rows, len(BASES), notes)
-    yield from _legend(explanation, files)
-
-
-def _legend(explanation: Explanation, files: dict[tuple[str, ...], int]) -> Iterator[Part]:
     kinds = explanation.distinct("charge_type", "cost_rule_meaning")
     rules = [f"{kind}: {meaning}" for kind, meaning in kinds if kind is not None]
     yield _list("How each charge type counts as effective cost", rules)
