@@ -137,7 +137,7 @@ def application(reader: Reader, hosts: tuple[str, ...] = (), access: Access | No
     routes = [Route("/" if name == "overview" else f"/{name}", page(name), methods=["GET"]) for name in KNOWN]
     routes += [Route(f"/{name}", file(name), methods=["GET"]) for name in _FILES]
     routes.append(Route("/csv", page("csv"), methods=["GET"]))
-    routes.append(Route("/favicon.ico", _nothing, methods=["GET"]))
+    routes.append(Route("/favicon.ico", lambda request: Response(status_code=204, headers=_HEADERS), methods=["GET"]))
     allowed = ["127.0.0.1", "localhost", "[::1]", *hosts]
     return Starlette(
         routes=routes,
@@ -173,10 +173,6 @@ def serve(reader: Reader, host: str, port: int, ready: Callable[[str], None], ac
         )
         ready(f"http://{shown}:{listener.getsockname()[1]}/")
         uvicorn.Server(config).run([listener])
-
-
-async def _nothing(request: Request) -> Response:
-    return Response(status_code=204, headers=_HEADERS)
 
 
 def _refusal(sentence: str, code: int) -> Response:
