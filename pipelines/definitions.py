@@ -4,19 +4,19 @@ import dagster as dg
 
 from pipelines.config.settings import Settings, settings_or_none
 from pipelines.defs.assets import assets
-from pipelines.defs.jobs import notify_sensor, part_jobs, publication_sensor, refresh_job, refresh_schedule
-from pipelines.defs.steps import billing_months, first_month, ledger_resource
+from pipelines.defs.jobs import command_line_builds, notify_sensor, part_jobs, refresh_job, refresh_schedule
+from pipelines.defs.steps import billing_months, ledger_resource
 
 
 def assemble(settings: Settings | None, ledger: object = ledger_resource) -> dg.Definitions:
     """Definitions of the product as configured; a test brings its own ledger."""
-    months = billing_months(first_month(settings))
+    months = billing_months(settings)
     sources = [source.name for source in settings.billing] if settings else []
     return dg.Definitions(
         assets=assets(settings, months),
         jobs=[refresh_job, *part_jobs(months, dg.StaticPartitionsDefinition(sources or ["bill"]))],
         schedules=[refresh_schedule(settings)],
-        sensors=[notify_sensor(settings), publication_sensor()],
+        sensors=[notify_sensor(settings), command_line_builds],
         resources={"ledger": ledger},
         executor=dg.in_process_executor,
     )

@@ -80,7 +80,6 @@ def payback_probability(case: Case, saving_low: float | None, saving_high: float
     needed = runs_to_break_even(case.port_cost, case.saving_per_run) or inf
 
     def pays_back(runs: int) -> float:
-        """The probability that so many runs save what the port cost."""
         if not deviation:
             return float(runs >= needed)
         return erfc((case.port_cost / runs - case.saving_per_run) / deviation / sqrt(2)) / 2

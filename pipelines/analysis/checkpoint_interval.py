@@ -32,8 +32,6 @@ def dollar(save: float, between: float, rate: float, save_cost: float, noticed: 
     `noticed` is the share of interruptions before which a save still succeeds, as after a Spot notice: those lose
     nothing, so saves by the clock matter less. Below 1; at 1 no save by the clock would pay.
     """
-    if not 0 <= noticed < 1:
-        raise ValueError(f"noticed is {noticed}; it must be at least 0 and below 1")
     return sqrt(2 * between * (save + save_cost / rate) / (1 - noticed))
 
 

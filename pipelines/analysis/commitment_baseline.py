@@ -35,7 +35,6 @@ class Use:
         return len(self.demand)
 
     def hours(self, first: int, last: int) -> "Use":
-        """The use from one hour to before another."""
         return Use(self.demand[first:last], self.listed[first:last], self.on_demand[first:last])
 
 

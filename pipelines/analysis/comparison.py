@@ -11,8 +11,16 @@ from typing import Any
 from pipelines.analysis.estimate import Estimate, estimate
 from pipelines.analysis.matched import Run, Side, choose
 from pipelines.analysis.registration import Quality, Registration, judge_quality
-from pipelines.analysis.sensitivity import claimed, shares_of_evidence, spent
-from pipelines.analysis.verdict import DECIDED, RUN_FLOOR, Evidence, judge, minus
+from pipelines.analysis.verdict import (
+    DECIDED,
+    RUN_FLOOR,
+    Evidence,
+    claimed,
+    judge,
+    minus,
+    shares_of_evidence,
+    spent,
+)
 from pipelines.base.cost import BASES
 
 SIDES = ("baseline", "candidate")
@@ -195,6 +203,7 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
         if verdict in DECIDED and then and (now is None or now.conclusion != then.conclusion):
             words = f"{verdict} at list prices of {judged_on}, but not at those of {today}; then {reason}"
             verdicts[basis] = "indicative", words
+    cost, whole = spent([run for side in sides for run in side.runs], "effective"), context.spend(sides[0].runs[0])
     rows = []
     for basis, (verdict, reason) in verdicts.items():
         unexplained = [_unexplained(side, context, basis) for side in sides]
@@ -209,7 +218,8 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
             "worst_quality_loss": quality.worst,
             "quality_metric": quality.metric,
             "quality_margin": registration.margin.margin if registration else None,
-            "accelerator_spend_ratio": _share(sides, context),
+            # The part of all accelerator spend that the compared runs are.
+            "accelerator_spend_ratio": cost / whole if cost is not None and whole > 0 else None,
         }
         for name, side, residual in zip(SIDES, sides, unexplained, strict=True):
             row |= _side_columns(name, side, basis, verdict) | {f"{name}_residual_cost_usd": residual}
@@ -220,13 +230,6 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
             row["verdict_sensitivity"] = "; ".join([*unlike, *filter(None, [row["verdict_sensitivity"]])]) or None
         rows.append(row)
     return rows
-
-
-def _share(sides: tuple[Side, Side], context: Context) -> float | None:
-    """The part of all accelerator spend that the compared runs are."""
-    cost = spent([run for side in sides for run in side.runs], "effective")
-    whole = context.spend(sides[0].runs[0])
-    return cost / whole if cost is not None and whole > 0 else None
 
 
 def _side_columns(name: str, side: Side, basis: str, verdict: str) -> dict[str, Any]:

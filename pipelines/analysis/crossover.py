@@ -33,7 +33,6 @@ class Capacity:
 
     @property
     def month_usd(self) -> float:
-        """USD a month of all replicas."""
         return self.replicas * self.usd_per_hour * MONTH_HOURS + self.monthly_usd
 
     @property

@@ -56,12 +56,10 @@ class Side:
 
     @property
     def succeeded(self) -> list[Job]:
-        """Jobs that did a unit of work."""
         return [job for job in self.jobs if job.units]
 
     @property
     def failed(self) -> list[Job]:
-        """Jobs that did none."""
         return [job for job in self.jobs if not job.units]
 
     @cached_property
@@ -86,7 +84,6 @@ class Side:
         return replace(made, rate_runs=self.rate[0], rate_failed_runs=self.rate[1])
 
     def first(self, count: int) -> Side:
-        """The side as of its first so many jobs."""
         return replace(self, jobs=self.jobs[:count])
 
 

@@ -49,7 +49,6 @@ class Condition:
         return {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}[self.comparison]
 
     def missing(self, inputs: Inputs) -> list[str]:
-        """The inputs it needs that are missing."""
         return [name for name in (self.name, self.value) if name in inputs and inputs[name] is None]
 
     def explanation(self, inputs: Inputs) -> str:

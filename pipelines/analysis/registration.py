@@ -168,16 +168,12 @@ def registrations_by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Re
     found = {}
     for own in by_name.values():
         row, named = own[0], [run for run in own if run["run_id"] is not None]
+        excluded = [run for run in named if run["excluded_on"]]
         listed: dict[str, set[str]] = {}
-        excluded: dict[str, tuple[date, str]] = {}
-        late: dict[str, frozenset[str]] = {}
         pairs: dict[int, dict[str, str]] = {}
         for run in named:
             if run["is_listed"]:
                 listed.setdefault(run["accelerator_family"], set()).add(run["run_id"])
-            if run["excluded_on"]:
-                excluded[run["run_id"]] = run["excluded_on"], run["exclusion_reason"]
-                late[run["run_id"]] = _named(run["exclusion_published_types"])
             if run["pair_no"] is not None:
                 pairs.setdefault(run["pair_no"], {})[run["accelerator_family"]] = run["run_id"]
         found[row["workload_id"]] = Registration(
@@ -190,10 +186,10 @@ def registrations_by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Re
             margin=Margin(row["target_metric"], row["target_direction"], row["quality_margin"]),
             split=row["evaluation_split"],
             failure_rate_from=row["failure_rate_from_date"],
-            excluded=excluded,
+            excluded={run["run_id"]: (run["excluded_on"], run["exclusion_reason"]) for run in excluded},
             pairs=[(pair["gpu"], pair["trainium"]) for _, pair in sorted(pairs.items())],
             published=_named(row["published_types"]),
-            late=late,
+            late={run["run_id"]: _named(run["exclusion_published_types"]) for run in excluded},
             listed={family: frozenset(run_ids) for family, run_ids in listed.items()},
         )
     return found

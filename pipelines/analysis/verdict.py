@@ -1,10 +1,12 @@
-"""The verdict of a comparison: one of seven, its reason in words, and what would change it (design 5)."""
+"""The verdict of a comparison, one of seven: its reason in words, what it rests on, what would change it (design 5)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from math import fsum
+from typing import Any, Literal
 
-from pipelines.analysis.estimate import Estimate
+from pipelines.analysis.estimate import Estimate, estimate, runs_needed
+from pipelines.analysis.matched import Run, Side
 
 Verdict = Literal["proven", "disproven", "supported", "contradicted", "inconclusive", "indicative", "not comparable"]
 # Registered or not, and the candidate is cheaper or more expensive.
@@ -18,6 +20,9 @@ DECIDED = tuple(_DECIDED.values())
 CHEAPER, MORE_EXPENSIVE = ("proven", "supported"), ("disproven", "contradicted")
 # Two runs may agree by luck; below three a side nothing is proven.
 RUN_FLOOR = 3
+# How a run is joined to its dollars, and of these what only estimates it.
+EVIDENCE = ("imds", "api", "nodemap", "tag", "type_match")
+ESTIMATED = ("tag", "type_match")
 
 
 @dataclass(frozen=True)
@@ -105,3 +110,63 @@ def price_change_to_flip(found: Estimate, verdict: Verdict) -> float:
     """
     held = found.low if verdict in CHEAPER else found.high if verdict in MORE_EXPENSIVE else None
     return -(found.saving if held is None else held)
+
+
+def shares_of_evidence(runs: Sequence[Run]) -> dict[str, Any]:
+    """The runs' known effective dollars by how they were joined, and the share that is only estimated."""
+    held = {name: fsum(float(run[f"{name}_cost_usd"] or 0) for run in runs) for name in EVIDENCE}
+    whole = fsum(held.values())
+    if whole <= 0:
+        return {"estimated_cost_ratio": None, "evidence_shares": None}
+    return {
+        "estimated_cost_ratio": fsum(held[name] for name in ESTIMATED) / whole,
+        "evidence_shares": ", ".join(f"{name} {cost / whole:.1%}" for name, cost in held.items() if cost),
+    }
+
+
+def spent(runs: Sequence[Run], basis: str) -> float | None:
+    """All that runs cost, what was spent after a target included; None where that of one is unknown."""
+    costs = [run["costs"][basis][0] for run in runs]
+    return None if None in costs else fsum(map(float, costs))
+
+
+def claimed(
+    evidence: Evidence, verdict: Verdict, sides: tuple[Side, Side], basis: str, unexplained: Sequence[float]
+) -> dict[str, Any]:
+    """The saving by column, and what would make its verdict another; `unexplained` is spend no run explains, a side."""
+    found = evidence.estimate
+    samples = [side.sample(basis) for side in sides]
+    assert found is not None and samples[0] is not None and samples[1] is not None
+    ratios = [
+        held / cost if cost and held > 0 and cost > 0 else 0.0
+        for held, cost in zip(unexplained, (spent(side.runs, basis) for side in sides), strict=True)
+    ]
+    # What no run explains may be the runs' of the side that looks cheaper.
+    worst = scaled(evidence, 1 + ratios[1] if found.saving > 0 else 1 / (1 + ratios[0]))
+    flipped, _ = judge(worst)
+    change = price_change_to_flip(found, verdict)
+    on = sides[1 if found.saving > 0 else 0].jobs[0].runs[0]["instance_type"]
+    changes = [f"{flipped} if all {on} time without a run belonged to these runs"] if flipped != verdict else []
+    if any(side.failed for side in sides):
+        bare = [replace(side, jobs=tuple(side.succeeded), rate=(0, 0)).sample(basis) for side in sides]
+        assert bare[0] is not None and bare[1] is not None
+        without, _ = judge(replace(evidence, estimate=estimate(bare[0], bare[1]), others={}))
+        changes = [*([f"{without} if failed runs were left out"] if without != verdict else []), *changes]
+    held = f"no longer {verdict}" if verdict in DECIDED else "both cost the same"
+    if round(change, 3):
+        changes.append(f"{held} if GPU prices were {abs(change):,.1%} {'lower' if change < 0 else 'higher'}")
+    wanted = runs_needed(samples[0], samples[1])
+    assert worst.estimate is not None
+    return {
+        "saving_ratio": found.saving,
+        "saving_low_ratio": found.low,
+        "saving_high_ratio": found.high,
+        "interval_method": found.method if found.low is not None else None,
+        **{
+            f"more_{name}_run_count": None if wanted is None else max(0, wanted - len(side.jobs))
+            for name, side in zip(("baseline", "candidate"), sides, strict=True)
+        },
+        "worst_case_saving_ratio": worst.estimate.saving,
+        "baseline_price_change_ratio": change,
+        "verdict_sensitivity": "; ".join(changes) or None,
+    }

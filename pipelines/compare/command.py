@@ -32,10 +32,11 @@ def compare(
     if basis is not None and basis not in BASES:
         raise UsageError(f"--basis {basis} is not a basis; choose one of {', '.join(BASES)}.")
     settings = settings_of(config)
-    from pipelines.compare.tables import recommendation_of, rows_of, show, show_ways, ways_of
+    from pipelines.compare.tables import TEMPLATE, recommendation_of, rows_of, show, ways_of
     from pipelines.models.marts import open_marts
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.present.csv_text import print_rows
+    from pipelines.present.text import show_text
 
     warehouse = Warehouse(settings)
     with open_marts(warehouse, published_of(warehouse, as_of)) as marts:
@@ -47,6 +48,6 @@ def compare(
     if form != "table":
         print_rows(rows, form)
     elif serving:
-        show_ways(rows, Console())
+        show_text(TEMPLATE, {"pairs": [], "ways": rows.to_dicts()}, Console())
     else:
         show(rows, basis, recommendations, Console())

@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr, ValidationError
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import ParseError, parse_toml
 from pipelines.config.fields import Currency, Frozen, Month, Months, Positive, Share, Text, Usd, repeated
-from pipelines.config.mistakes import current_keys, first_mistake
+from pipelines.config.mistakes import first_mistake
 
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 _Days = Annotated[int, Field(ge=0, le=3650)]
@@ -237,10 +237,9 @@ class Decisions(Frozen):
 
     @classmethod
     def recorded(cls, record: Mapping[str, Any]) -> Self:
-        """The section from its `record`, also from one that an older version wrote."""
-        content = current_keys(record)
-        whole = cls(**{key: value for key, value in content.items() if key != "baselines"})
-        whole._frozen = tuple(Baseline(**one) for one in content.get("baselines", ()))
+        """The section from its `record`."""
+        whole = cls(**{key: value for key, value in record.items() if key != "baselines"})
+        whole._frozen = tuple(Baseline(**one) for one in record.get("baselines", ()))
         return whole
 
     def spelled(self, team_name: Callable[[str], str]) -> Self:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
@@ -37,16 +38,12 @@ def _is_address(address: str) -> bool:
 
 
 def _is_a_host(host: str) -> bool:
-    try:
-        ip_address(host)
-        return True
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError):
+        return ip_address(host) is not None
+    with suppress(UnicodeError):
         host.encode("idna")
-    except UnicodeError:
-        return False
-    return len(host) <= 253 and re.fullmatch(r"[\w.-]+", host) is not None
+        return len(host) <= 253 and re.fullmatch(r"[\w.-]+", host) is not None
+    return False
 
 
 def _is_sealed(url: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,29 +21,25 @@ _EARLIER = (
 )
 
 
-def _checked_moment(as_of: str | None) -> str | None:
-    if as_of is not None:
-        from pipelines.warehouse.publication import moment_of
+def _checked(check: Callable[[str], object]) -> Callable[[str | None], str | None]:
+    """A callback that leaves an option as it was written; `check` raises UsageError for other text."""
 
-        moment_of(as_of)
-    return as_of
+    def checked(value: str | None) -> str | None:
+        if value is not None:
+            check(value)
+        return value
 
-
-def checked_day(day: str | None) -> str | None:
-    """A day as it was written; UsageError for other text."""
-    if day is not None:
-        date_of(day)
-    return day
+    return checked
 
 
-def checked_month(month: str | None) -> str | None:
-    """A month as it was written; UsageError for other text."""
-    if month is not None:
-        month_date(month)
-    return month
+def _moment_of(as_of: str) -> object:
+    from pipelines.warehouse.publication import moment_of
+
+    return moment_of(as_of)
 
 
-AsOf = Annotated[str | None, typer.Option("--as-of", help=_EARLIER, callback=_checked_moment)]
+checked_day, checked_month = _checked(date_of), _checked(month_date)
+AsOf = Annotated[str | None, typer.Option("--as-of", help=_EARLIER, callback=_checked(_moment_of))]
 _FILE = "trainledger.toml to use. Default: the one here, then the demo's."
 Config = Annotated[Path | None, typer.Option("--config", help=_FILE)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with every digit.")]

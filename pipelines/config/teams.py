@@ -24,14 +24,6 @@ class Assigned(NamedTuple):
     team: str
 
 
-class _Answer(NamedTuple):
-    """An organization on a day: each unit's id and path of names, its parent, and the parent of each account."""
-
-    units: Mapping[str, tuple[str, str]]
-    parents: Mapping[str, str]
-    accounts: Mapping[str, str]
-
-
 class Teams(Frozen):
     """The `[teams]` section.
 
@@ -58,7 +50,6 @@ class Teams(Frozen):
 
     @classmethod
     def recorded(cls, record: list[list[str]]) -> Self:
-        """The section from its `record`."""
         teams = cls()
         teams._assigned = tuple(
             Assigned(holder, date.fromisoformat(first), date.fromisoformat(last), team)
@@ -90,26 +81,19 @@ class Teams(Frozen):
         answers = {_day_of(file): _answer(file) for file in sorted(folder.glob("*.json"))}
         if not answers:
             raise UsageError(f"{folder} has no answer of AWS Organizations; {_FOLDER_FIX}.")
-        known = {name for answer in answers.values() for names in answer.units.values() for name in names}
+        known = {name for names, _ in answers.values() for name in names}
         if unknown := sorted({*self.units} - known):
             raise UsageError(
                 f"{path}: [teams] units: no answer in {folder} has the unit {unknown[0]}; write its id or its names, "
                 f"such as {next(iter(sorted(known)), 'Research/Models')}."
             )
         starts = [date.min, *list(answers)[1:], date.max]
-        for answer, (first, following) in zip(answers.values(), pairwise(starts), strict=True):
+        for (_, accounts), (first, following) in zip(answers.values(), pairwise(starts), strict=True):
             last = following if following == date.max else following - timedelta(days=1)
-            for account, parent in sorted(answer.accounts.items()):
-                if team := self._team(answer, parent):
+            for account, names in sorted(accounts.items()):
+                # The nearest unit that has a team.
+                if team := next((self.units[name] for name in names if name in self.units), None):
                     yield Assigned(account, first, last, team)
-
-    def _team(self, answer: _Answer, unit: str) -> str | None:
-        """The team of the nearest unit that has one, from `unit` up."""
-        while unit in answer.units:
-            if found := next((self.units[name] for name in answer.units[unit] if name in self.units), None):
-                return found
-            unit = answer.parents[unit]
-        return None
 
 
 def _day_of(file: Path) -> date:
@@ -119,16 +103,18 @@ def _day_of(file: Path) -> date:
         raise UsageError(f"{file} is not named after a day; {_FOLDER_FIX}.") from None
 
 
-def _answer(file: Path) -> _Answer:
-    """What a file holds: OrganizationalUnits and Accounts as AWS answers them, each with its ParentId."""
+def _answer(file: Path) -> tuple[list[str], dict[str, list[str]]]:
+    """What a file holds, OrganizationalUnits and Accounts as AWS answers them, each with its ParentId: the names of all
+    units, by id and by path, and those of the units above each account, the nearest first."""
     try:
         content = parse_json(file.read_bytes())
         units: dict[str, dict[str, Any]] = {unit["Id"]: unit for unit in content["OrganizationalUnits"]}
         accounts = {account["Id"]: account["ParentId"] for account in content["Accounts"]}
-        parents = {key: unit["ParentId"] for key, unit in units.items()}
-        if not all(isinstance(one, str) for one in (*parents.values(), *accounts, *accounts.values())):
+        parents = [unit["ParentId"] for unit in units.values()]
+        if not all(isinstance(one, str) for one in (*parents, *accounts, *accounts.values())):
             raise TypeError("an Id or ParentId is not text")
-        return _Answer({key: (key, _path(units, key)) for key in units}, parents, accounts)
+        above = {account: _names(units, parent) for account, parent in accounts.items()}
+        return [name for key in units for name in _names(units, key)], above
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}; check its permissions.") from None
     except ParseError as error:
@@ -139,10 +125,12 @@ def _answer(file: Path) -> _Answer:
         ) from None
 
 
-def _path(units: Mapping[str, dict[str, Any]], key: str) -> str:
-    names: list[str] = []
-    # AWS allows five levels; a ring of parents ends too.
-    while key in units and len(names) < len(units):
-        names.insert(0, units[key]["Name"])
+def _names(units: Mapping[str, dict[str, Any]], key: str) -> list[str]:
+    """The id and the path of a unit, then of each one above it."""
+    line: list[str] = []
+    # A ring of parents ends too.
+    while key in units and key not in line:
+        line.append(key)
         key = units[key]["ParentId"]
-    return "/".join(names)
+    paths = ("/".join(units[one]["Name"] for one in reversed(line[at:])) for at in range(len(line)))
+    return [name for pair in zip(line, paths, strict=True) for name in pair]

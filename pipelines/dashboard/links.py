@@ -31,21 +31,17 @@ class Links:
     is_static = False
 
     def page(self, name: str, fragment: str = "", **parameters: Any) -> str:
-        """The address of a page with its parameters."""
         query = {key: value for key, value in {**parameters, "as_of": self.as_of}.items() if value not in (None, "")}
         path = "/" if name == "overview" else f"/{name}"
         return path + (f"?{urlencode(query)}" if query else "") + (f"#{fragment}" if fragment else "")
 
     def file(self, name: str) -> str:
-        """The address of a style sheet or script."""
         return f"/{name}"
 
     def run(self, run_id: str) -> str | None:
-        """The address of a run's page."""
         return self.page("run", id=run_id)
 
     def side(self, number: int) -> str:
-        """The address of a comparison, by its number."""
         return self.page("sides", "pair-heading", pair=number)
 
     def rows(self, name: str, request: Mapping[str, str], rows: str) -> str:

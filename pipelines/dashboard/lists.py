@@ -43,7 +43,6 @@ EXPLAINED = ("bucket", "family", "account", "service")
 
 
 def runs_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
-    """One page of the requested runs."""
     page_rows = parameters.number(request, "rows", PAGE_ROWS, MOST_ROWS)
     known = volume.page("runs_known")
     choices = {name: [row["word"] for row in known["choices"] if row["filter"] == name] for name in RUN_FILTERS}
@@ -93,7 +92,6 @@ def run_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
 
 
 def ledger_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
-    """The requested part of the ledger."""
     month, months = chosen_month(volume, request)
     choices = {name: _known(volume, name) if months else [] for name in FILTERS}
     chosen = {name: parameters.choice(request, name, choices[name]) for name in FILTERS}

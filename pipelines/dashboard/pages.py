@@ -67,7 +67,6 @@ def csv_rows(reader: Reader, request: Request, teams: Teams = None) -> tuple[str
 
 
 def mistake(reader: Reader, sentence: str, code: int, request: Request, teams: Teams = None) -> str:
-    """The page of an error."""
     try:
         published = published_of(reader.warehouse)
     except TrainledgerError:

@@ -56,7 +56,6 @@ class Volume:
         return self.frame(sql, **values).to_dicts()
 
     def frame(self, sql: str, **values: Any) -> pl.DataFrame:
-        """The rows of one SELECT as a frame, as `rows`."""
         with self.turn:
             return self.engine.query(sql, _used(sql, values))
 
@@ -79,8 +78,6 @@ def _used(sql: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Reader:
-    """The publications of one warehouse."""
-
     def __init__(self, warehouse: Warehouse):
         self.warehouse = warehouse
         self._open: OrderedDict[tuple[int, Teams], Volume] = OrderedDict()

@@ -1,7 +1,11 @@
-"""The pages over HTTP; the only module that imports the web framework."""
+"""The pages over HTTP, and whose request it is; the only module that imports the web framework."""
 
+import hashlib
 import logging
-from collections.abc import Awaitable, Callable
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from ipaddress import ip_address
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,9 +20,8 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from pipelines.base.errors import TrainledgerError, UsageError
-from pipelines.config.access import Access, Teams
+from pipelines.config.access import Access, Grants, Teams
 from pipelines.config.notify import is_loopback
-from pipelines.dashboard.identity import RefusedError, teams_of_request
 from pipelines.dashboard.pages import KNOWN, csv_rows, mistake, render
 from pipelines.dashboard.query import NotFoundError, WithheldError
 from pipelines.dashboard.reader import Reader, text_of
@@ -35,6 +38,57 @@ _HEADERS = {
 }
 _FILES = {"app.css": "text/css", "app.js": "text/javascript"}
 _LOG = logging.getLogger(__name__)
+
+
+class RefusedError(Exception):
+    """A request without a known reader; `code` is the status of the answer."""
+
+    def __init__(self, code: int, sentence: str):
+        super().__init__(sentence)
+        self.code = code
+
+
+def teams_of_request(access: Access, address: str, named: Sequence[str], authorization: str) -> Teams:
+    """The teams of the reader who sent a request from `address`; `named` are its headers of identity.
+
+    RefusedError where no reader is identified. UsageError for a policy that cannot be read.
+    """
+    grants = access.grants()
+    is_proxy = False
+    if named:
+        with suppress(ValueError):
+            client = ip_address(address)
+            # A socket that answers both families.
+            client = getattr(client, "ipv4_mapped", None) or client
+            is_proxy = any(client in network for network in access.proxies)
+        if not is_proxy:
+            raise RefusedError(403, f"Only the reverse proxy may send {access.header}.")
+        if len(named) > 1:
+            raise RefusedError(403, f"{access.header} came {len(named)} times; the proxy must replace it.")
+        name = named[0].strip()
+    else:
+        name = _of_token(grants, authorization)
+    if name not in grants.readers:
+        raise RefusedError(403, "You are not in the access policy; ask the owner of this dashboard.")
+    return grants.teams_of(name)
+
+
+def _of_token(grants: Grants, authorization: str) -> str:
+    """The reader of a token: `Bearer TOKEN`, or the password of `Basic`, which browsers ask for."""
+    kind, _, value = authorization.partition(" ")
+    token = value.strip()
+    if kind.lower() == "basic":
+        try:
+            token = b64decode(token, validate=True).decode().partition(":")[2]
+        except ValueError:
+            token = ""
+    elif kind.lower() != "bearer":
+        token = ""
+    # The policy has digests only, so how long the comparison takes shows nothing of a token.
+    name = grants.tokens.get(hashlib.sha256(token.encode()).hexdigest()) if token else None
+    if name is None:
+        raise RefusedError(401, "Sign in: by the company's proxy, or with a token as the password.")
+    return name
 
 
 def application(reader: Reader, hosts: tuple[str, ...] = (), access: Access | None = None) -> Starlette:
@@ -83,7 +137,7 @@ def application(reader: Reader, hosts: tuple[str, ...] = (), access: Access | No
     routes = [Route("/" if name == "overview" else f"/{name}", page(name), methods=["GET"]) for name in KNOWN]
     routes += [Route(f"/{name}", file(name), methods=["GET"]) for name in _FILES]
     routes.append(Route("/csv", page("csv"), methods=["GET"]))
-    routes.append(Route("/favicon.ico", _nothing, methods=["GET"]))
+    routes.append(Route("/favicon.ico", lambda request: Response(status_code=204, headers=_HEADERS), methods=["GET"]))
     allowed = ["127.0.0.1", "localhost", "[::1]", *hosts]
     return Starlette(
         routes=routes,
@@ -119,10 +173,6 @@ def serve(reader: Reader, host: str, port: int, ready: Callable[[str], None], ac
         )
         ready(f"http://{shown}:{listener.getsockname()[1]}/")
         uvicorn.Server(config).run([listener])
-
-
-async def _nothing(request: Request) -> Response:
-    return Response(status_code=204, headers=_HEADERS)
 
 
 def _refusal(sentence: str, code: int) -> Response:

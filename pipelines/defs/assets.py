@@ -39,14 +39,15 @@ CHECKS: dict[str, Severity] = {"contract": "error", "contract_warnings": "warn"}
 def model_asset(model: Model, months: dg.PartitionsDefinition, owners: Owners) -> dg.AssetsDefinition:
     """The asset of one model, with its expectations as checks: `error` ones block what is downstream."""
     contract = load_contract(model.key)
-    key = asset_key(model.name)
+    # The folder of a table, or the list of marts, may have a subject.
+    subject = _SUBJECTS.get(model.name) or contract_paths()[model.key].parent.name
 
     @dg.asset(
-        key=key,
+        key=asset_key(model.name),
         deps=[asset_key(name) for name in model.inputs if name not in SESSION_TABLES],
         description=contract.description,
         owners=[owner_of(contract.owner, owners)],
-        group_name=group_of(model),
+        group_name=model.layer if subject == model.layer else f"{model.layer}_{subject}",
         metadata={
             "dagster/column_schema": column_schema(contract),
             "dagster/column_lineage": column_lineage(model),
@@ -72,12 +73,6 @@ def owner_of(name: str, owners: Owners) -> str:
     """An owner as Dagster writes it: a mail address, else a team."""
     owner = owners.get(name, name)
     return owner if "@" in owner else f"team:{owner}"
-
-
-def group_of(model: Model) -> str:
-    """The group of a table in the graph: its layer, and its subject where its folder or the list of marts has one."""
-    subject = _SUBJECTS.get(model.name) or contract_paths()[model.key].parent.name
-    return model.layer if subject == model.layer else f"{model.layer}_{subject}"
 
 
 def column_schema(contract: Contract) -> dg.TableSchema:

@@ -60,7 +60,6 @@ def refresh_all(context: dg.OpExecutionContext, ledger: dg.ResourceParam[Ledger]
     description="Bring every table of the changed billing months up to date, check them and publish.",
 )
 def refresh_job() -> None:
-    """The plan of the command line."""
     refresh_all()
 
 
@@ -146,28 +145,23 @@ def notify_sensor(settings: Settings | None) -> dg.SensorDefinition:
     return notifications
 
 
-def publication_sensor() -> dg.SensorDefinition:
-    """The sensor that reports what `trainledger build` published, so that the graph shows it."""
-
-    @dg.sensor(
-        name="command_line_builds",
-        minimum_interval_seconds=60,
-        default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Reports the tables and checks of a publication that no run of Dagster made.",
-    )
-    def command_line_builds(context: dg.SensorEvaluationContext) -> dg.SkipReason | dg.SensorResult:
-        warehouse = Warehouse(load_settings())
-        published = warehouse.lake.current()
-        if not published:
-            return dg.SkipReason("Nothing is published yet.")
-        number = reported_publication(context.instance)
-        if number == published.number:
-            return dg.SkipReason(f"Publication {number} is reported.")
-        if context.instance.get_runs(dg.RunsFilter(statuses=UNFINISHED), limit=1):
-            return dg.SkipReason("A run is under way and reports what it publishes.")
-        return dg.SensorResult(asset_events=list(publication_events(warehouse, published, number)))
-
-    return command_line_builds
+@dg.sensor(
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Reports the tables and checks of a publication that no run of Dagster made.",
+)
+def command_line_builds(context: dg.SensorEvaluationContext) -> dg.SkipReason | dg.SensorResult:
+    """What `trainledger build` published, so that the graph shows it."""
+    warehouse = Warehouse(load_settings())
+    published = warehouse.lake.current()
+    if not published:
+        return dg.SkipReason("Nothing is published yet.")
+    number = reported_publication(context.instance)
+    if number == published.number:
+        return dg.SkipReason(f"Publication {number} is reported.")
+    if context.instance.get_runs(dg.RunsFilter(statuses=UNFINISHED), limit=1):
+        return dg.SkipReason("A run is under way and reports what it publishes.")
+    return dg.SensorResult(asset_events=list(publication_events(warehouse, published, number)))
 
 
 def reported_publication(instance: dg.DagsterInstance) -> int | None:

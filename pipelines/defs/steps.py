@@ -36,21 +36,17 @@ class Ledger:
 
 @dg.resource(description="The warehouse of trainledger.toml ($TRAINLEDGER_CONFIG).")
 def ledger_resource(context: dg.InitResourceContext) -> Ledger:
-    """The ledger of the configured warehouse."""
     return Ledger(load_settings(), context.log.info if context.log else print)
 
 
-def first_month(settings: Settings | None) -> str:
-    """The first month that the sources of the bill deliver; the running one where they cannot be read yet."""
+def billing_months(settings: Settings | None) -> dg.MonthlyPartitionsDefinition:
+    """The months from the first one that the sources of the bill deliver; the running one, which counts from its first
+    day, where they cannot be read yet."""
     try:
         deliveries = Warehouse(settings).bill.deliveries if settings else []
     except TrainledgerError:
         deliveries = []
-    return min((delivery.billing_period for delivery in deliveries), default=f"{datetime.now(UTC):%Y-%m}")
-
-
-def billing_months(first: str) -> dg.MonthlyPartitionsDefinition:
-    """The months of the bill from `first` (YYYY-MM) on; the running month counts from its first day."""
+    first = min((delivery.billing_period for delivery in deliveries), default=f"{datetime.now(UTC):%Y-%m}")
     return dg.MonthlyPartitionsDefinition(start_date=first, fmt="%Y-%m", end_offset=1)
 
 

@@ -21,7 +21,7 @@ def demo(
     from pipelines.models.command import build_marts
     from pipelines.models.marts import DATABASE, open_marts
     from pipelines.models.warehouse import Warehouse, published_of
-    from pipelines.present.figures import show_key_figures
+    from pipelines.present.text import show_key_figures
     from pipelines.report.command import write_report
 
     console = Console()

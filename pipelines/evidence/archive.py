@@ -36,7 +36,6 @@ def write_archive(out: Path, about: Mapping[str, Any], members: Mapping[str, byt
 
 
 def as_json(content: Any) -> bytes:
-    """JSON as packs hold it."""
     return (json.dumps(content, default=str, indent=1, sort_keys=True) + "\n").encode()
 
 
@@ -113,7 +112,6 @@ class Pack:
         return path
 
     def below(self, folder: str) -> list[str]:
-        """The members in a folder, by name."""
         return sorted(name for name in self.members if name.startswith(f"{folder}/"))
 
     def tampered(self) -> Iterator[str]:
@@ -134,7 +132,6 @@ class Pack:
         yield from (f"{shown(info.filename)} is not an ordinary file" for info in entries if not _is_file(info))
 
     def close(self) -> None:
-        """Close the file."""
         self._zip.close()
 
     def _open(self, name: str) -> BinaryIO:

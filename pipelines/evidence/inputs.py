@@ -48,21 +48,24 @@ def _inventory(sources: Sequence[AnswerSource], states: Mapping[str, str]) -> It
         if state := states.get(source.name):
             row = {"name": source.name, "kind": source.kind, "uri": redacted(source.location), "state": state}
             if isinstance(source, InvoiceSource):
-                is_same = source.kind != "aws" and INVOICES.fingerprint(source) == state
-                row["files"] = [*_invoice_files(source)] if is_same else None
+                row["files"] = None
+                if source.kind != "aws" and INVOICES.fingerprint(source) == state:
+                    store, files, _ = INVOICES.files(source)
+                    row["files"] = [_sealed(store, item.key, store.read(item.key)) for item in files]
             yield row
 
 
-def _invoice_files(source: InvoiceSource) -> Iterator[dict[str, Any]]:
-    store, files, _ = INVOICES.files(source)
-    for item in files:
-        seal = hashlib.sha256(store.read(item.key)).hexdigest()
-        yield {"uri": redacted(store.uri(item.key)), "bytes": item.size, "sha256": seal}
+def _sealed(store: Store, key: str, content: bytes) -> dict[str, Any]:
+    seal = hashlib.sha256(content).hexdigest()
+    return {"uri": redacted(store.uri(key)), "bytes": len(content), "sha256": seal}
 
 
-def bundled(warehouse: Warehouse, publication: Publication) -> dict[str, Path]:
-    """The delivered bills as the raw store keeps them, by member; SourceError for one that is no longer stored."""
-    members = {}
+def bundled(warehouse: Warehouse, publication: Publication, logs: Logs) -> dict[str, bytes | Path]:
+    """The logs, and the delivered bills as the raw store keeps them, by member; SourceError for one that is no longer
+    stored."""
+    members: dict[str, bytes | Path] = {
+        log_member(name, key): content for name, files in logs.items() for key, content in files.items()
+    }
     for named in publication.inputs["deliveries"]:
         raw = kept(warehouse, publication, named)
         if raw is None:
@@ -165,12 +168,6 @@ def _unlike(file: Mapping[str, Any], store: Store) -> list[str]:
         return [] if digest_of(stream) == file["sha256"] else [f"{where} is not what the publication was made from"]
 
 
-def recorded_sources(inputs: Mapping[str, Any], settings: Settings | None) -> tuple[BillingSource, ...]:
-    """The billing sources a pack names, each as the configuration has it now where there is one of its name."""
-    now = {source.name: source for source in settings.billing} if settings else {}
-    return tuple(now.get(source["name"]) or BillingSource(**source) for source in inputs["billing"])
-
-
 def run_logs(settings: Settings, publication: Publication) -> Logs:
     """The files of each source of logs that is as it was when it was read, by source and key."""
     named = publication.inputs["runs"]
@@ -188,25 +185,15 @@ def recorded_runs(settings: Settings, publication: Publication, logs: Logs) -> l
     """Every source of runs; of logs each file, null where they are no logs or have changed since they were read."""
     recorded = []
     for source in settings.runs:
-        held = logs.get(source.name)
-        files = None if held is None else [*_log_files(open_run_store(source), held)]
+        files = None
+        if source.name in logs:
+            store = open_run_store(source)
+            files = [{"key": key, **_sealed(store, key, content)} for key, content in logs[source.name].items()]
         recorded.append({**_fields(source), "state": publication.inputs["runs"].get(source.name), "files": files})
     return recorded
 
 
-def _log_files(store: Store, contents: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
-    for key, content in contents.items():
-        seal = hashlib.sha256(content).hexdigest()
-        yield {"key": key, "uri": redacted(store.uri(key)), "bytes": len(content), "sha256": seal}
-
-
-def log_members(logs: Logs) -> dict[str, bytes]:
-    """The logs as members of a pack."""
-    return {log_member(name, key): content for name, files in logs.items() for key, content in files.items()}
-
-
 def log_member(source: str, key: str) -> str:
-    """The member that holds a log of a source of runs."""
     return f"{RUNS}/{source}/{key}"
 
 

@@ -1,6 +1,6 @@
 """Writes the evidence pack of a publication: its inputs, models, results and checks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import cache
 from io import BytesIO
@@ -21,7 +21,7 @@ from pipelines.evidence.inputs import INPUTS, bill_folder, log_member
 from pipelines.evidence.reports import REPORTS, report_members
 from pipelines.ingest.billing.columns import REVIEWED
 from pipelines.ingest.billing.delivery import RECORD
-from pipelines.models.catalog import PUBLISHED, PUBLISHED_KEYS, load_catalog, module_of
+from pipelines.models.catalog import PUBLISHED, load_catalog, module_of
 from pipelines.models.contract import contract_paths
 from pipelines.models.marts import mart_files, open_marts
 from pipelines.models.revision import code_revision, has_our_models
@@ -45,14 +45,22 @@ def write_pack(
     """
     warehouse = Warehouse(settings)
     published = published_of(warehouse, as_of)
-    _refuse_other_code(published)
+    if not has_our_models(published.code_revision):
+        raise UsageError(
+            f"Publication {published.number} was made by revision {published.code_revision} and this is "
+            f"{code_revision()}, which has other models; run `trainledger build`, or write its pack with that version."
+        )
     pseudonyms = warehouse.pseudonyms
     if pseudonyms and bundle:
         raise UsageError(
             "--bundle puts bill lines and logs into the pack as delivered, and [privacy] requires pseudonyms; "
             "omit --bundle."
         )
-    before, lost = _before(warehouse, published)
+    try:
+        before, lost = _records(warehouse, published.before, BEFORE), []
+    except SourceError:
+        # What was published before is gone.
+        before, lost = {}, restated_marts()
     with open_marts(warehouse, published) as engine:
         reports = report_members(engine, published, month)
     logs = sources.run_logs(settings, published)
@@ -65,10 +73,10 @@ def write_pack(
         CHECKS: checks_csv(published),
         **reports,
         **_marts(warehouse, published),
-        **({} if pseudonyms else {**_records(warehouse, published), **before}),
+        **({} if pseudonyms else {**_records(warehouse, published.raw, RECORDS), **before}),
         **model_members(),
         **({LOCK: lock} if (lock := our_lock()) else {}),
-        **({**sources.bundled(warehouse, published), **sources.log_members(logs)} if bundle else {}),
+        **(sources.bundled(warehouse, published, logs) if bundle else {}),
     }
     about = {
         "publication": published.number,
@@ -88,19 +96,6 @@ def write_pack(
     console.say(f"Wrote {out} ({size}). Manifest sha256: {seal}.")
 
 
-def _refuse_other_code(published: Publication) -> None:
-    if not has_our_models(published.code_revision):
-        raise UsageError(
-            f"Publication {published.number} was made by revision {published.code_revision} and this is "
-            f"{code_revision()}, which has other models; run `trainledger build`, or write its pack with that version."
-        )
-    if not published.raw:
-        raise UsageError(
-            f"Publication {published.number} does not name the records of its runs, as older versions did not; publish "
-            "into a fresh warehouse and write the pack of that."
-        )
-
-
 def _marts(warehouse: Warehouse, published: Publication) -> dict[str, bytes | Path]:
     members: dict[str, bytes | Path] = {}
     for name, files in mart_files(warehouse, published.tables).items():
@@ -113,35 +108,18 @@ def _marts(warehouse: Warehouse, published: Publication) -> dict[str, bytes | Pa
     return members
 
 
-def _records(warehouse: Warehouse, published: Publication) -> dict[str, Path]:
+def _records(warehouse: Warehouse, tables: Mapping[str, dict[str, Any]], folder: str) -> dict[str, Path]:
+    """The files of tables that a publication names, by member; SourceError where one is gone."""
     return {
-        record_member(key, file.name): file
-        for key, named in published.raw.items()
+        record_member(key, file.name, folder): file
+        for key, named in tables.items()
         for file in warehouse.lake.named_files(key, named["files"])
     }
 
 
-def record_member(key: str, file: str) -> str:
-    """The member that holds a file of the table `key` of records."""
-    return f"{RECORDS}/{key.removeprefix('raw/')}/{file}"
-
-
-def _before(warehouse: Warehouse, published: Publication) -> tuple[dict[str, Path], list[str]]:
-    """What the publication before showed, by member; and the marts that cannot be made again where it is gone."""
-    if published.number == 1:
-        return {}, []
-    try:
-        # Older records do not name what they rest on.
-        known = {} if published.before else {one.number: one for one in warehouse.lake.publications()}
-        tables = published.before or known[published.number - 1].tables
-        return {
-            f"{BEFORE}/{key}/{file.name}": file
-            for key in PUBLISHED_KEYS
-            if key in tables
-            for file in warehouse.lake.named_files(key, tables[key]["files"])
-        }, []
-    except (KeyError, SourceError):
-        return {}, restated_marts()
+def record_member(key: str, file: str, folder: str = RECORDS) -> str:
+    """The member that holds a file of the table `key`, by default one of the records."""
+    return f"{folder}/{key.removeprefix('raw/')}/{file}"
 
 
 def restated_marts() -> list[str]:
@@ -151,7 +129,6 @@ def restated_marts() -> list[str]:
 
 
 def readme() -> bytes:
-    """What a pack states about itself."""
     return (resources.DASHBOARDS / "pack.txt").read_bytes()
 
 
@@ -162,7 +139,6 @@ def our_lock() -> bytes | None:
 
 
 def checks_csv(published: Publication) -> bytes:
-    """The results of all checks of a publication."""
     columns = ("table", "period", "check", "severity", "passed", "unexpected_count", "observed", "title", "expectation")
     rows: list[dict[str, Any]] = [{name: check.get(name) for name in columns} for check in published.checks]
     return csv_text(pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), strict=False)).encode()
@@ -176,7 +152,7 @@ def members_of(pack: Pack, published: Publication) -> Iterator[str]:
     for model in load_catalog().public:
         if model.key in published.tables:
             yield from (f"{model.key}.parquet", f"{model.key}.csv")
-    if not pack.about.get("has_pseudonyms"):
+    if not pack.about["has_pseudonyms"]:
         for key, named in published.raw.items():
             yield from (record_member(key, file) for file in named["files"])
     if pack.about["has_bills"]:

@@ -13,10 +13,11 @@ from pipelines.config.listed import ListPrice, Machine
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings
 from pipelines.config.settings import Warehouse as WarehouseSettings
+from pipelines.config.sources import BillingSource
 from pipelines.config.teams import Teams
 from pipelines.config.terms import Terms
 from pipelines.evidence.archive import Pack
-from pipelines.evidence.inputs import BILLS, INPUTS, bill_folder, recorded_sources, refuse_changed
+from pipelines.evidence.inputs import BILLS, INPUTS, bill_folder, refuse_changed
 from pipelines.evidence.pack import BEFORE, PUBLICATION, record_member
 from pipelines.ingest.billing.delivery import RECORD, load
 from pipelines.ingest.billing.raw import PublishedBill
@@ -52,8 +53,10 @@ def rebuild(pack: Pack, folder: Path, settings: Settings | None, console: Consol
     """
     published, inputs = published_in(pack), pack.json(INPUTS)
     deliveries = published.inputs["deliveries"]
+    # As the configuration has them now, where it has one of the name.
+    now = {source.name: source for source in settings.billing} if settings else {}
     try:
-        sources = recorded_sources(inputs, settings)
+        sources = tuple(now.get(source["name"]) or BillingSource(**source) for source in inputs["billing"])
     except (LookupError, TypeError, ValueError):
         raise pack.malformed(INPUTS) from None
     if pack.about["has_bills"]:

@@ -14,8 +14,6 @@ from pipelines.present.render import report_page
 from pipelines.warehouse.publication import Publication
 
 REPORTS = "reports"
-# The report of what Great Expectations returned, which packs of earlier publications may lack.
-_RESULTS = "expectations"
 # A chart is drawn with the fonts of the machine it is drawn on: where its marks stand, and the ids that are made of
 # that, depend on the machine; all text is ours.
 _CHART = re.compile(r'<svg role="img" aria-label="[^"]*" [^<>]*\bclass="marks".*?</svg>', re.DOTALL)
@@ -31,7 +29,7 @@ def report_members(engine: Engine, published: Publication, month: str | None) ->
     """Each report as HTML and as PDF, by member; monthly ones about `month` or the newest delivered."""
     members = {}
     for kind in known_reports():
-        page = report_page(engine, published, kind, month)
+        page = report_page(engine.query, published, kind, month)
         members[f"{REPORTS}/{kind}.html"] = page.encode()
         members[f"{REPORTS}/{kind}.pdf"] = paper(page, kind, published)
     return members
@@ -39,17 +37,13 @@ def report_members(engine: Engine, published: Publication, month: str | None) ->
 
 def other_reports(engine: Engine, published: Publication, pack: Pack) -> Iterator[Difference]:
     """Where a report in a pack is not what the rebuilt tables of `engine` give, or the PDF differs from the page."""
-    month = pack.about.get("month")
-    is_recorded = any("expectation" in check for check in published.checks)
     for kind in known_reports():
         member = f"{REPORTS}/{kind}"
-        if kind == _RESULTS and not is_recorded and f"{member}.html" not in pack.members:
-            continue
         try:
             packed = pack.read(f"{member}.html").decode()
         except UnicodeDecodeError as error:
             raise pack.error(f"{member}.html is not UTF-8 text (byte {error.start})") from None
-        page = report_page(engine, published, kind, month)
+        page = report_page(engine.query, published, kind, pack.about.get("month"))
         if unmeasured(page) != unmeasured(packed):
             yield Difference(f"{member}.html", "", *_first_other(packed, page))
         try:

@@ -67,6 +67,5 @@ def _ssh_keygen(*arguments: str, read: Path | None = None) -> subprocess.Complet
 
 
 def _reason(run: subprocess.CompletedProcess[bytes]) -> str:
-    """The first line of ssh-keygen's message."""
     lines = (run.stderr + run.stdout).decode(errors="replace").splitlines()
     return next((line.strip().rstrip(".") for line in lines if line.strip()), f"exit code {run.returncode}")

@@ -52,9 +52,10 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
     try:
         _refuse_tampered(pack, console)
         _refuse_other_models(pack, console)
-        _refuse_misread(pack)
-        _refuse_unnamed(pack)
-        if pack.about.get("has_pseudonyms"):
+        published = published_in(pack)
+        _refuse_misread(pack, published)
+        _refuse_unnamed(pack, published)
+        if pack.about["has_pseudonyms"]:
             raise UsageError(
                 f"{path} is intact and its models are those of this version, but it has pseudonyms instead of account "
                 "ids and user names, so it cannot be rebuilt; verify a pack written without [privacy]."
@@ -62,10 +63,10 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         with TemporaryDirectory(prefix="trainledger-verify-") as folder:
             builder, built = rebuild(pack, Path(folder), settings, console)
             found = [
-                *_other_texts(pack),
+                *_other_texts(pack, published),
                 *_other_digests(pack),
                 *_other_records(pack, Path(folder) / "logs"),
-                *_all_differences(pack, builder, built),
+                *_all_differences(pack, published, builder, built),
             ]
             figures = sum(_rebuilt(builder, mart).height * _rebuilt(builder, mart).width for mart in _marts(pack))
         unproven = "; ".join(_unproven(pack))
@@ -95,16 +96,15 @@ def _refuse_tampered(pack: Pack, console: Console) -> None:
         raise pack.error(f"{wrong[0]}, {counted(len(wrong), 'file')} in all")
 
 
-def _refuse_misread(pack: Pack) -> None:
+def _refuse_misread(pack: Pack, published: Publication) -> None:
     """CheckError for a manifest with invalid values."""
-    published = published_in(pack)
     about = pack.about
     lost = about.get("not_recomputed")
     is_right = {
         "publication": type(about.get("publication")) is int and about["publication"] == published.number,
         "published_at": about.get("published_at") == str(published.published_at),
         "has_bills": isinstance(about.get("has_bills"), bool),
-        "has_pseudonyms": isinstance(about.get("has_pseudonyms", False), bool),
+        "has_pseudonyms": isinstance(about.get("has_pseudonyms"), bool),
         # Only an earlier publication can be missing, and then for all marts that rest on one: any other list would
         # leave figures unchecked.
         "not_recomputed": lost == [] or (lost == restated_marts() and published.number > 1 and not pack.below(BEFORE)),
@@ -114,14 +114,13 @@ def _refuse_misread(pack: Pack) -> None:
         raise _misread(pack, wrong)
 
 
-def _refuse_unnamed(pack: Pack) -> None:
+def _refuse_unnamed(pack: Pack, published: Publication) -> None:
     """CheckError for a member that nothing would read or compare, which a reader would take for verified."""
-    published = published_in(pack)
     try:
         named = {*members_of(pack, published)}
     except (LookupError, TypeError, ValueError, AttributeError):
         raise pack.malformed(f"{INPUTS} or {PUBLICATION}") from None
-    has_before = published.number != 1 and not pack.about.get("has_pseudonyms")
+    has_before = published.number != 1 and not pack.about["has_pseudonyms"]
     before = {name for name in pack.below(BEFORE) if has_before and _BEFORE.fullmatch(name)}
     if names := sorted({*pack.members} - named - before):
         raise pack.error(f"no record of the pack names {shown(names[0])}{_and_more(names)}")
@@ -152,9 +151,9 @@ def _refuse_other_models(pack: Pack, console: Console) -> None:
         )
 
 
-def _other_texts(pack: Pack) -> Iterator[Difference]:
+def _other_texts(pack: Pack, published: Publication) -> Iterator[Difference]:
     """Where what a reader opens first is not what the record of the publication gives."""
-    for member, ours in ((README, readme()), (CHECKS, checks_csv(published_in(pack)))):
+    for member, ours in ((README, readme()), (CHECKS, checks_csv(published))):
         if pack.read(member) != ours:
             yield Difference(member, "", "", "other text", f"the text that {PUBLICATION} and this version give")
 
@@ -187,14 +186,15 @@ def _other_records(pack: Pack, place: Path) -> Iterator[Difference]:
         yield from differences(f"{RECORDS}/{table}", (), pl.concat(packed), rebuilt)
 
 
-def _all_differences(pack: Pack, builder: Builder, built: Sequence[Built]) -> Iterator[Difference]:
+def _all_differences(
+    pack: Pack, published: Publication, builder: Builder, built: Sequence[Built]
+) -> Iterator[Difference]:
     for mart in _marts(pack):
         packed = pl.read_parquet(BytesIO(pack.read(f"{mart.key}.parquet")))
         yield from differences(mart.name, load_contract(mart.key).key, packed, _rebuilt(builder, mart))
         member = f"{mart.key}.csv"
         if pack.read(member) != csv_text(packed).encode():
             yield Difference(member, "", "", "other rows", f"the rows of {mart.name}.parquet")
-    published = published_in(pack)
     yield from _other_checks(published, built)
     if not pack.about["not_recomputed"]:
         with DuckDBEngine() as engine:
@@ -222,9 +222,7 @@ def _other_checks(published: Publication, built: Sequence[Built]) -> Iterator[Di
 
 
 def _marts(pack: Pack) -> list[Model]:
-    """The public tables that are compared."""
-    lost = pack.about["not_recomputed"]
-    return [model for model in load_catalog().public if model.name not in lost]
+    return [model for model in load_catalog().public if model.name not in pack.about["not_recomputed"]]
 
 
 def _rebuilt(builder: Builder, mart: Model) -> pl.DataFrame:

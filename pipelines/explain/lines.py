@@ -138,7 +138,6 @@ class Explanation:
         return self._engine.query(f"select * from {LINES} order by {self._largest_first(_KEY)}{some}")
 
     def distinct(self, *columns: str) -> list[tuple[str, ...]]:
-        """The distinct values of some columns, sorted."""
         by = ", ".join(columns)
         return self._engine.query(f"select distinct {by} from {LINES} order by {by}").rows()
 

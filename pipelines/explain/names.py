@@ -99,7 +99,6 @@ def column_origins(model: Model) -> dict[str, str]:
 
 
 def show_name(named: Named, console: Console) -> None:
-    """Print a definition."""
     console.paragraph(f"{named.name}: {named.is_a}. {named.meaning}")
     facts = {"unit": named.unit, "file": named.file, **named.facts}
     for label, text in facts.items():
@@ -220,18 +219,15 @@ def _parsed(model: Model) -> dict[str, str]:
     found = {}
     for column in select.selects:
         plain = column.unalias()
-        if isinstance(plain, exp.Column):
-            found[column.alias_or_name] = _copied(plain, read, column.alias_or_name)
-        else:
-            found[column.alias_or_name] = plain.sql(dialect="duckdb", comments=False, normalize_functions=False)
+        name = column.alias_or_name
+        if not isinstance(plain, exp.Column):
+            found[name] = plain.sql(dialect="duckdb", comments=False, normalize_functions=False)
+            continue
+        # Taken over from a table, or from a step of the same file.
+        source = next((t.name for t in read if t.alias_or_name == plain.table), read[0].name if read else "its input")
+        step = "" if source in load_catalog() or source in INPUT_TABLES else "the step "
+        found[name] = f"from {step}{source}" + (f", where it is {plain.name}" if plain.name != name else "")
     return found
-
-
-def _copied(column: exp.Column, read: list[exp.Table], name: str) -> str:
-    """Where a column that is taken over comes from: the table, or the step of the same file, it is read from."""
-    source = next((t.name for t in read if t.alias_or_name == column.table), read[0].name if read else "its input")
-    step = "" if source in load_catalog() or source in INPUT_TABLES else "the step "
-    return f"from {step}{source}" + (f", where it is {column.name}" if column.name != name else "")
 
 
 def _marts_first() -> list[Model]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.base.console import counted
 from pipelines.explain.lines import BY_CHARGE_TYPE, Explanation, known_sum
 from pipelines.explain.query import BASES, RECONCILIATION, Level
 from pipelines.explain.terminal import Label, cents, moment
@@ -83,7 +84,7 @@ def _mart(explanation: Explanation, limit: int) -> Part:
 def _level(explanation: Explanation, level: Level, limit: int) -> Part:
     summed = explanation.level(level)
     by, shared = _varying(summed, level.by)
-    head = (*map(_head, by), _called(explanation.total()), *_units(explanation))
+    head = (*map(_head, by), f"{_called(explanation.total())}s", *_units(explanation))
     chosen = summed.select(*by, "piece_count", *BASES)
     rows = [
         (*_named(map(moment, row[:-4])), f"{row[-4]:,}", *map(cents, row[-3:])) for row in chosen.head(limit).rows()
@@ -152,7 +153,7 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[Part]:
         notes.append((f"{line['charge_type']}; " if is_line else "") + f"{line['share_rule']}{row}")
     shown = len(rows)
     if count > shown:
-        label = Label(f"and {_counted(count - shown, called, 'more ')}")
+        label = Label(f"and {counted(count - shown, f'more {called}')}")
         rest = explanation.rest(shown)
         rows.append((label, "", *(cents(rest[basis]) for basis in BASES)))
     if count > 1:
@@ -164,12 +165,8 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[Part]:
         if stays:
             yield _table("Machines that the run recorded", ("resource", "instance", "from, UTC", "to, UTC"), stays, 0)
         return
-    title = "Bill lines" if called == "lines" else "Pieces of bill lines"
+    title = "Bill lines" if called == "line" else "Pieces of bill lines"
     yield _table(f"{title}, the largest first by {basis} cost", head, rows, len(BASES), notes)
-    yield from _legend(explanation, files)
-
-
-def _legend(explanation: Explanation, files: dict[tuple[str, ...], int]) -> Iterator[Part]:
     kinds = explanation.distinct("charge_type", "cost_rule_meaning")
     rules = [f"{kind}: {meaning}" for kind, meaning in kinds if kind is not None]
     yield _list("How each charge type counts as effective cost", rules)
@@ -204,16 +201,12 @@ def _summed(label: str, keys: int, rows: pl.DataFrame, amounts: Sequence[str], *
 
 def _called(total: dict[str, Any]) -> str:
     """Whether the rows are whole bill lines or pieces of them."""
-    return "lines" if total["piece_count"] == total["line_count"] else "pieces"
+    return "line" if total["piece_count"] == total["line_count"] else "piece"
 
 
 def _all_of(total: dict[str, Any]) -> str:
-    lines = _counted(total["line_count"], "lines")
-    return lines if _called(total) == "lines" else f"{_counted(total['piece_count'], 'pieces')} of {lines}"
-
-
-def _counted(count: int, called: str, more: str = "") -> str:
-    return f"{count:,} {more}{called.removesuffix('s') if count == 1 else called}"
+    lines = counted(total["line_count"], "line")
+    return lines if _called(total) == "line" else f"{counted(total['piece_count'], 'piece')} of {lines}"
 
 
 def _when(line: dict[str, Any]) -> str:

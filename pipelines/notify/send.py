@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
@@ -10,12 +10,13 @@ from typing import Literal, NamedTuple
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import parse_json
 from pipelines.base.resources import monthly_reports
-from pipelines.config.access import Teams
+from pipelines.config.notify import Notify
 from pipelines.config.settings import Settings
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.notify.channels import message_of, post, send
 from pipelines.notify.news import News, Notice, news_of, notices_of
+from pipelines.warehouse.publication import Publication
 from pipelines.warehouse.storage import Store
 
 State = Literal["open", "claimed", "sent"]
@@ -49,83 +50,38 @@ def send_news(
         raise UsageError(
             "No notification channel is configured; add [notify.slack] or [notify.mail] (docs/notifications.md)."
         )
-    sender = _Sender(settings, dry_run)
+    notify, warehouse = settings.notify, Warehouse(settings)
+    # A first build that fails is reported too.
+    published = published_of(warehouse) if warehouse.lake.current() else None
     # The error of a build may quote its source; marts have pseudonyms already.
-    spelled = sender.warehouse.pseudonyms.text
-    failed_builds = [replace(one, line=spelled(one.line)) for one in failures if "failure" in settings.notify.about]
+    spelled = warehouse.pseudonyms.text
+    failed_builds = [replace(one, line=spelled(one.line)) for one in failures if "failure" in notify.about]
     count, is_elsewhere, failed = 0, False, []
-    for channel in settings.notify.channels:
+    for channel in notify.channels:
+        record = Record(warehouse.store, channel)
         try:
-            teams = settings.teams_of(getattr(settings.notify, channel).reader)
-            news = [*sender.news(teams), *(failed_builds if teams is None else ())]
-            states = [(one, sender.records[channel].state(one)) for one in news]
+            teams = settings.teams_of(getattr(notify, channel).reader)
+            news = failed_builds if teams is None else []
+            if published:
+                with open_marts(warehouse, published, teams) as marts:
+                    news = [*news_of(published, marts, notify, teams), *news]
+            states = [(one, record.state(one)) for one in news]
             is_elsewhere |= any(state == "claimed" for _, state in states)
             for notice in notices_of(one for one, state in states if state == "open"):
-                if sender.send(channel, notice, say):
-                    count += 1
-                else:
+                files = _files(warehouse, published, notice) if published and channel == "mail" else {}
+                if not dry_run and not _sent(notify, channel, notice, files, record):
                     is_elsewhere = True
+                    continue
+                count += 1
+                attached = "".join(f" with {name} ({len(content) // 1024:,} KiB)" for name, content in files.items())
+                say(f"{'Would send to' if dry_run else 'Sent to'} {channel}{attached}: {notice.subject}")
+                for one in notice.news:
+                    say(f"    {one.line}")
         except Exception as error:
             failed.append(error)
     if failed:
         raise failed[0]
     return Sent(count, is_elsewhere)
-
-
-class _Sender:
-    def __init__(self, settings: Settings, dry_run: bool):
-        self._notify = settings.notify
-        self._dry_run = dry_run
-        self.warehouse = Warehouse(settings)
-        # A first build that fails is reported too.
-        self._published = published_of(self.warehouse) if self.warehouse.lake.current() else None
-        self.records = {name: Record(self.warehouse.store, name) for name in settings.notify.channels}
-
-    def news(self, teams: Teams) -> list[News]:
-        """The news that a reader of `teams` may see."""
-        if self._published is None:
-            return []
-        with open_marts(self.warehouse, self._published, teams) as marts:
-            return news_of(self._published, marts, self._notify, teams)
-
-    def send(self, channel: str, notice: Notice, say: Callable[[str], None]) -> bool:
-        """Send a message, or only print it; False where another process is sending it."""
-        files = self._files(notice) if channel == "mail" else {}
-        attached = "".join(f" with {name} ({len(content) // 1024:,} KiB)" for name, content in files.items())
-        if not self._dry_run:
-            record = self.records[channel]
-            if not record.claim(notice.news):
-                return False
-            try:
-                if channel == "slack" and self._notify.slack:
-                    post(self._notify.slack, notice.subject, notice.text)
-                elif self._notify.mail:
-                    send(self._notify.mail, message_of(self._notify.mail, notice, datetime.now(UTC), files))
-            except BaseException:
-                record.release(notice.news)
-                raise
-            record.done(notice.news)
-        say(f"{'Would send to' if self._dry_run else 'Sent to'} {channel}{attached}: {notice.subject}")
-        for one in notice.news:
-            say(f"    {one.line}")
-        return True
-
-    def _files(self, notice: Notice) -> dict[str, bytes]:
-        """The attachments of a mail, by file name."""
-        reports = [one.report for one in notice.news if one.report]
-        if not reports:
-            return {}
-        # Few messages have an attachment, and the libraries for charts are slow to import.
-        from pipelines.present.pdf import paper
-        from pipelines.present.render import report_page
-
-        files, published = {}, self._published or published_of(self.warehouse)
-        for kind, month in reports:
-            with open_marts(self.warehouse, published) as marts:
-                page = report_page(marts, published, kind, month)
-            covers = month if kind in monthly_reports() else f"all-months-to-{published.billing_months[-1]}"
-            files[f"trainledger-{kind}-{covers}.pdf"] = paper(page, kind, published)
-        return files
 
 
 class Record:
@@ -154,7 +110,6 @@ class Record:
         return True
 
     def done(self, news: Sequence[News]) -> None:
-        """Record that it was sent."""
         for one in news:
             self._store.write(self._path(one), _note(one, "sent"))
 
@@ -175,6 +130,40 @@ class Record:
 
     def _path(self, news: News) -> str:
         return f"notices/{self._channel}/{hashlib.sha256(news.key.encode()).hexdigest()[:32]}.json"
+
+
+def _sent(notify: Notify, channel: str, notice: Notice, files: Mapping[str, bytes], record: Record) -> bool:
+    """Send a message; False where another process is sending it."""
+    if not record.claim(notice.news):
+        return False
+    try:
+        if channel == "slack" and notify.slack:
+            post(notify.slack, notice.subject, notice.text)
+        elif notify.mail:
+            send(notify.mail, message_of(notify.mail, notice, datetime.now(UTC), files))
+    except BaseException:
+        record.release(notice.news)
+        raise
+    record.done(notice.news)
+    return True
+
+
+def _files(warehouse: Warehouse, published: Publication, notice: Notice) -> dict[str, bytes]:
+    """The attachments of a mail, by file name."""
+    reports = [one.report for one in notice.news if one.report]
+    if not reports:
+        return {}
+    # Few messages have an attachment, and the libraries for charts are slow to import.
+    from pipelines.present.pdf import paper
+    from pipelines.present.render import report_page
+
+    files = {}
+    for kind, month in reports:
+        with open_marts(warehouse, published) as marts:
+            page = report_page(marts.query, published, kind, month)
+        covers = month if kind in monthly_reports() else f"all-months-to-{published.billing_months[-1]}"
+        files[f"trainledger-{kind}-{covers}.pdf"] = paper(page, kind, published)
+    return files
 
 
 def _note(news: News, state: State) -> bytes:

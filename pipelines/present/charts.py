@@ -65,7 +65,8 @@ def pair_chart(width: int, pair: Row, runs: Sequence[Row], currency: str, unit: 
         if (run["accelerator_family"], run["instance_type"]) in means_by_side and run[measure] is not None
     ]
     means = [{"side": side, "family": family, "usd": _plain(mean)} for (family, side), mean in means_by_side.items()]
-    across = alt.X("usd:Q", title=unit, scale=alt.Scale(zero=True, nice=True), axis=_amounts(currency, width))
+    amounts = _money(currency, _fitting(width, 3), ",~r")
+    across = alt.X("usd:Q", title=unit, scale=alt.Scale(zero=True, nice=True), axis=amounts)
     down = alt.Y("side:N", title=None, sort=[side for _, side in means_by_side], axis=_names_axis())
     families = list(SHAPES)
     scale = alt.Scale(domain=families, range=[PALETTE[family] for family in families])
@@ -89,7 +90,7 @@ def ledger_chart(width: int, days: Sequence[Row], buckets: Mapping[str, str], cu
 
     def band(bucket: str) -> alt.Chart:
         is_last = bucket == bands[-1]
-        most = 4 if width < 500 else 10
+        most = _fitting(width, 4, 10)
         count = most if len({*dates}) > most else alt.TimeIntervalStep(interval="day", step=1)
         ticks = alt.Axis(format="%-d %b", labels=is_last, ticks=is_last, tickCount=count, title=None)
         bars = [
@@ -107,7 +108,7 @@ def ledger_chart(width: int, days: Sequence[Row], buckets: Mapping[str, str], cu
             .encode(
                 x=alt.X("day:T", scale=alt.Scale(type="utc", domain=span), axis=ticks),
                 x2="until:T",
-                y=alt.Y("usd:Q", title=None, axis=_dollars(currency, 2, minExtent=54, maxExtent=54)),
+                y=alt.Y("usd:Q", title=None, axis=_money(currency, 2, minExtent=54, maxExtent=54)),
                 y2=alt.datum(0),
             )
             .properties(width=width - 70, height=54)
@@ -144,7 +145,7 @@ def waterfall_chart(width: int, pair: Row, parts: Sequence[Row], names: Mapping[
     add(pair["candidate_instance_type"], 0, end, "trainium", end)
     kinds = {"gpu": PALETTE["gpu"], "trainium": PALETTE["trainium"], "less": PALETTE["used"], "more": PALETTE["unused"]}
     down = alt.Y("name:N", title=None, sort=[row["name"] for row in bars], axis=_names_axis())
-    across = alt.X("low:Q", title=unit, axis=_amounts(pair["currency"], width))
+    across = alt.X("low:Q", title=unit, axis=_money(pair["currency"], _fitting(width, 3), ",~r"))
     color = alt.Color("kind:N", legend=None, scale=alt.Scale(domain=list(kinds), range=list(kinds.values())))
     bar = _chart(bars).mark_bar(height=16).encode(x=across, x2="high:Q", y=down, color=color)
     text = _chart(bars).mark_text(align="left", dx=6, fontSize=12, color=_INK)
@@ -171,7 +172,7 @@ def break_even_chart(width: int, port: Row, currency: str) -> Chart:
     reached = [row["saving"] for row in [*rows, *done] if row["saving"] is not None]
     room = (max(0.0, *reached) - min(0.0, *reached)) or 1.0
     scale = alt.Scale(domain=[min(0.0, *reached) - room / 2, max(0.0, *reached) + room / 2], nice=True)
-    y = alt.Y("saving:Q", title=None, axis=_dollars(currency, 5, minExtent=60), scale=scale)
+    y = alt.Y("saving:Q", title=None, axis=_money(currency, 5, minExtent=60), scale=scale)
     line = _chart(rows).mark_line(color=PALETTE["trainium"], strokeWidth=2).encode(x=x, y=y)
     zero = _chart([{"saving": 0}]).mark_rule(color=_INK).encode(y="saving:Q")
     layers = [zero, line]
@@ -202,7 +203,7 @@ def trend_chart(width: int, lines: Sequence[tuple[str, Sequence[Row], str]], cur
     shown = months[:: -(-len(months) // _fitting(width, 4, 12))]
     ticks = alt.Axis(format="%b %Y", values=shown, title=None, labelAngle=0)
     x = alt.X("month:T", scale=alt.Scale(type="utc"), axis=ticks)
-    y = alt.Y("usd:Q", title=None, axis=_dollars(currency, 4, minExtent=60))
+    y = alt.Y("usd:Q", title=None, axis=_money(currency, 4, minExtent=60))
     return _drawn_lines(points, x, y, width, has_points=True)
 
 
@@ -221,7 +222,7 @@ def token_cost_chart(width: int, days: Sequence[Row], names: Mapping[str, str], 
         for row in days
     ]
     x = alt.X("day:T", scale=alt.Scale(type="utc"), axis=alt.Axis(format="%-d %b", tickCount=4, title=None))
-    amounts = alt.Axis(format=_symbol(currency) + ",~r", tickCount=4, minExtent=60, title=None)
+    amounts = _money(currency, 4, ",~r", minExtent=60, title=None)
     return _drawn_lines(points, x, alt.Y("usd:Q", scale=alt.Scale(type="log"), axis=amounts), width)
 
 
@@ -252,7 +253,7 @@ def crossover_chart(width: int, way: Row, currency: str) -> Chart:
     names.append({"tokens": most, "usd": level, "name": "by the hour"})
     x = alt.X("tokens:Q", title="billion tokens a month", axis=alt.Axis(tickCount=_fitting(width, 4)))
     line = _chart([{"tokens": at, "token": at * slope, "hour": level} for at in (0.0, most)])
-    y = alt.Y("token:Q", title=None, axis=_dollars(currency, 4, minExtent=54))
+    y = alt.Y("token:Q", title=None, axis=_money(currency, 4, minExtent=54))
     by_token = line.mark_line(color=PALETTE["used"]).encode(x=x, y=y)
     by_hour = line.mark_line(color=PALETTE["gpu"], strokeDash=[6, 3]).encode(x=x, y="hour:Q")
     rule = _chart(rules).mark_rule(color=_INK).encode(x=x)
@@ -276,7 +277,6 @@ CLASSES = (
 
 
 def class_of(ratio: Any) -> int:
-    """The number of the class a coverage falls in."""
     return next(number for number, (top, _, _) in enumerate(CLASSES) if top is None or float(ratio) <= top)
 
 
@@ -324,7 +324,7 @@ def month_chart(width: int, rows: Sequence[Row], names: Mapping[str, str], curre
         chart = _chart(bars, names[name])
         color = PALETTE[name if name in ("gpu", "trainium", "unused") else "quiet"]
         bar = chart.mark_bar(color=color, size=min(46, max(4, (width - 80) // (2 * len(months)))))
-        down = alt.Y("usd:Q", title=None, axis=_dollars(currency, 2, minExtent=60, maxExtent=60))
+        down = alt.Y("usd:Q", title=None, axis=_money(currency, 2, minExtent=60, maxExtent=60))
         layers = [bar.encode(x=across, y=down)]
         if len(months) <= 12 and width > 90 * len(months):
             text = chart.mark_text(dy=-7, fontSize=12, color=_INK)
@@ -385,12 +385,9 @@ def _names_axis() -> alt.Axis:
     return alt.Axis(ticks=False, domain=False, labelAlign="left", labelPadding=130, minExtent=130)
 
 
-def _amounts(currency: str, width: int) -> alt.Axis:
-    return alt.Axis(format=_symbol(currency) + ",~r", tickCount=_fitting(width, 3))
-
-
-def _dollars(currency: str, ticks: int, **extent: Any) -> alt.Axis:
-    return alt.Axis(format=_symbol(currency) + ",.0f", tickCount=ticks, **extent)
+def _money(currency: str, ticks: int, form: str = ",.0f", **more: Any) -> alt.Axis:
+    """Amounts in whole dollars, or in another `form` of d3."""
+    return alt.Axis(format=("$" if currency == "USD" else "") + form, tickCount=ticks, **more)
 
 
 def _fitting(width: int, narrow: int, wide: int = 8) -> int:
@@ -418,11 +415,6 @@ def _settled(svg: str, label: str) -> str:
     for name, color in PALETTE.items():
         svg = svg.replace(f'"{color}"', f'"var(--{name})"')
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(label)}" ', 1)
-
-
-def _symbol(currency: str) -> str:
-    """The prefix of amounts in a currency."""
-    return "$" if currency == "USD" else ""
 
 
 def _plain(value: Decimal | float | None) -> float | None:

@@ -58,7 +58,7 @@ def build(
         # What shows the figures is imported after the build that makes them.
         from pipelines.models.marts import open_marts
         from pipelines.models.warehouse import Warehouse, published_of
-        from pipelines.present.figures import show_key_figures
+        from pipelines.present.text import show_key_figures
 
         warehouse = Warehouse(settings)
         with open_marts(warehouse, published_of(warehouse)) as engine:

@@ -22,7 +22,9 @@ def csv_text(frame: pl.DataFrame) -> str:
 
     A text, or a column's name, that would start a formula gets an apostrophe in front; numbers stay numbers.
     """
-    return frame.with_columns(_TEXT.str.replace(FORMULA, "'$0")).rename(_safe_name).write_csv()
+    safe = frame.with_columns(_TEXT.str.replace(FORMULA, "'$0"))
+    # PIVOT makes columns of what a run or a tag is called.
+    return safe.rename(lambda name: re.sub(FORMULA, r"'\g<0>", name)).write_csv()
 
 
 def print_csv(frame: pl.DataFrame) -> None:
@@ -41,8 +43,3 @@ def print_rows(frame: pl.DataFrame, form: Form) -> None:
             print_csv(frame)
     except pl.exceptions.PolarsError as error:
         raise UsageError(f"--{form} cannot hold a column ({error}); cast it to varchar.") from None
-
-
-def _safe_name(name: str) -> str:
-    # PIVOT makes columns of what a run or a tag is called.
-    return re.sub(FORMULA, r"'\g<0>", name)

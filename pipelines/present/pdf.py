@@ -6,10 +6,12 @@ Typst reads the page as data and never as its own markup, so any name of a run i
 import json
 from typing import Literal
 
+import typst
+
 from pipelines.base import resources
 from pipelines.base.errors import UsageError
 from pipelines.present.charts import PALETTE
-from pipelines.present.render import sheets_of
+from pipelines.present.render import plan_of
 from pipelines.warehouse.publication import Publication
 
 TEMPLATE = "page.typ"
@@ -23,9 +25,9 @@ Form = Literal["pdf", "png"]
 def paper(page: str, kind: str, published: Publication) -> bytes:
     """The PDF of a report's page; the same bytes for the same page and publication.
 
-    Raises UsageError where typst or its fonts are missing, ValueError for a page that no report has.
+    Raises UsageError where fonts are missing, ValueError for a page that no report has.
     """
-    return b"".join(pdf_of_page(page, sheets_of(kind), published))
+    return b"".join(pdf_of_page(page, plan_of(kind).get("sheets"), published))
 
 
 def pdf_of_page(page: str, sheets: int | None, published: Publication, form: Form = "pdf") -> list[bytes]:
@@ -37,10 +39,6 @@ def pdf_of_page(page: str, sheets: int | None, published: Publication, form: For
 
 
 def _compiled(page: str, published: Publication, form: Form, *, scale: float = 1.0, ppi: int = 144) -> list[bytes]:
-    try:
-        import typst
-    except ImportError:
-        raise UsageError("The PDF is laid out by typst, which is not installed; run `pip install typst`.") from None
     lacking = [font for font in FONTS if font not in typst.Fonts().families()]
     if lacking:
         raise UsageError(
@@ -61,6 +59,5 @@ def _compiled(page: str, published: Publication, form: Form, *, scale: float = 1
 
 
 def inputs(page: str, published: Publication, scale: float = 1.0) -> dict[str, str]:
-    """What the layout reads."""
     foot = f"Publication {published.number}, revision {published.code_revision}."
     return {"page": page, "palette": json.dumps(PALETTE), "scale": str(scale), "foot": foot}

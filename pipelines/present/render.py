@@ -19,9 +19,8 @@ import yaml
 from pipelines.base import resources
 from pipelines.base.console import Console
 from pipelines.base.errors import EngineError, UsageError
-from pipelines.base.resources import MONTH, known_reports
+from pipelines.base.resources import MONTH
 from pipelines.base.sql import tables_in
-from pipelines.engine import Engine
 from pipelines.models.expressions import expand_calls
 from pipelines.models.revision import code_revision
 from pipelines.models.warnings import check_counts, failed_checks
@@ -35,7 +34,7 @@ from pipelines.warehouse.storage import fresh_file
 Query = Callable[[str], pl.DataFrame]
 Row = dict[str, Any]
 
-TEMPLATE = "report.html.j2"
+PLAN, TEMPLATE = "report.yml", "report.html.j2"
 # A chart shows no more days: they would be thinner than a line.
 _DRAWN_DAYS = 92
 SUMS: dict[str, str] = yaml.safe_load((resources.DASHBOARDS / "sums.yml").read_text(encoding="utf-8"))
@@ -49,31 +48,36 @@ _UNDRAWN: Mapping[str, Callable[..., Any]] = dict.fromkeys(CHARTS, lambda *value
 _CONTROLS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF), " ")
 
 
-def report_month(published: Publication, month: str | None = None) -> date:
-    """The first day of the month that a monthly report is about: `month` (YYYY-MM), else the newest delivered one.
+def report_page(
+    query: Query,
+    published: Publication,
+    kind: str = "training_cost",
+    month: str | None = None,
+    *,
+    is_drawn: bool = True,
+) -> str:
+    """The HTML of `dashboards/<kind>/`, the same for the same marts and publication; without charts unless `is_drawn`.
 
-    UsageError for a month that is not delivered.
+    A monthly report is about `month` (YYYY-MM), else the newest delivered one. `query` runs a SELECT over the marts by
+    their bare names; a part of the page whose mart is missing shows that. UsageError for an unknown month, and marts of
+    another revision that do not fill the report; EngineError when a query fails on a mart that exists.
     """
     months = published.billing_months
     if month is not None and month not in months:
         raise UsageError(f"--month {month} is not a delivered billing month; choose one of {', '.join(months)}.")
-    return date.fromisoformat(f"{month or months[-1]}-01")
-
-
-def render_report(
-    report: str, query: Query, published: Publication, month: str | None = None, *, is_drawn: bool = True
-) -> str:
-    """The HTML text of `dashboards/<report>/`, the same for the same marts and publication; without charts unless
-    `is_drawn`. A monthly report is about `month` (YYYY-MM), else the newest delivered one.
-
-    `query` runs a SELECT over the marts by their bare names; a part of the page whose mart is missing
-    shows that. Raises UsageError for an unknown report or month or a query over several marts, EngineError when a query
-    fails on a mart that exists.
-    """
-    about, plan = report_month(published, month), _plan(report)
+    about, plan = date.fromisoformat(f"{month or months[-1]}-01"), plan_of(kind)
     queries = {name: sql.replace(MONTH, f"date '{about}'") for name, sql in queries_of(plan["queries"]).items()}
-    rows, missing = answers(_plan_file(report), queries, query)
-    template = templates(**{} if is_drawn else _UNDRAWN).get_template(f"{report}/{TEMPLATE}")
+    try:
+        rows, missing = answers(resources.DASHBOARDS / kind / PLAN, queries, query)
+    except EngineError as error:
+        if published.code_revision == code_revision():
+            raise
+        raise UsageError(
+            f"Publication {published.number} was made by revision {published.code_revision}, and this is "
+            f"{code_revision()}, whose reports need other marts ({error}); make the report with trainledger "
+            f"{published.version}."
+        ) from None
+    template = templates(**{} if is_drawn else _UNDRAWN).get_template(f"{kind}/{TEMPLATE}")
     page = template.render(
         title=plan["title"],
         published=published,
@@ -109,20 +113,9 @@ def sum_of(sum: str, where: str = "true", mart: str = "", by: str = "") -> str:
     return sql
 
 
-def sheets_of(report: str) -> int | None:
-    """The most pages of a report as PDF; None for no limit."""
-    return _plan(report).get("sheets")
-
-
-def _plan(report: str) -> dict[str, Any]:
-    file = _plan_file(report)
-    if not file.is_file():
-        raise UsageError(f"Report {report} not found; choose one of {', '.join(known_reports())}.")
-    return yaml.safe_load(file.read_text(encoding="utf-8"))
-
-
-def _plan_file(report: str) -> Path:
-    return resources.DASHBOARDS / report / "report.yml"
+def plan_of(report: str) -> dict[str, Any]:
+    """Its title, its queries, and the most `sheets` it may have as a PDF."""
+    return yaml.safe_load((resources.DASHBOARDS / report / PLAN).read_text(encoding="utf-8"))
 
 
 @cache
@@ -160,40 +153,13 @@ def answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[
     rows: dict[str, list[Row]] = {}
     known: dict[str, bool] = {}
     for name, sql in queries.items():
-        marts = tables_in(sql)
-        if len(marts) != 1:
-            raise UsageError(f"{path}: {name} reads {', '.join(marts) or 'no mart'}; it must read exactly one.")
-        mart = marts[0]
+        # A test holds that each reads one.
+        (mart,) = tables_in(sql)
         if mart not in known:
             with suppress(EngineError):
                 known[mart] = query(f"select * from {mart} limit 0") is not None
         rows[name] = query(expand_calls(sql, path)).to_dicts() if known.setdefault(mart, False) else []
     return rows, sorted(mart for mart, is_known in known.items() if not is_known)
-
-
-def report_page(
-    engine: Engine,
-    published: Publication,
-    kind: str = "training_cost",
-    month: str | None = None,
-    *,
-    is_drawn: bool = True,
-) -> str:
-    """The HTML of the report `kind`, about `month` (YYYY-MM) where it is a monthly one, else the newest delivered.
-
-    It has no charts unless `is_drawn`.
-    UsageError for an unknown kind or month, and where marts of another revision do not fill the report.
-    """
-    try:
-        return render_report(kind, engine.query, published, month, is_drawn=is_drawn)
-    except EngineError as error:
-        if published.code_revision == code_revision():
-            raise
-        raise UsageError(
-            f"Publication {published.number} was made by revision {published.code_revision}, and this is "
-            f"{code_revision()}, whose reports need other marts ({error}); make the report with trainledger "
-            f"{published.version}."
-        ) from None
 
 
 def put(page: bytes, out: Path, published: Publication, console: Console, option: str) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from pipelines.base.console import Console
+from pipelines.base.errors import EngineError, UsageError
 from pipelines.config.options import AsOf, Config, Csv, Json, form_of, settings_of
 
 
@@ -25,6 +26,25 @@ def query(
     """Run a SQL query on the published marts, or list them."""
     form = form_of(as_json, as_csv)
     settings = settings_of(config)
-    from pipelines.query.marts import run_query
+    from pipelines.models.marts import open_marts
+    from pipelines.models.warehouse import Warehouse, published_of
+    from pipelines.present.csv_text import print_rows
+    from pipelines.query.marts import in_cents, listed, refusal, show_list, shown_first
 
-    run_query(settings, sql, form, Console(), as_of, detail=detail, exact=exact, reader=reader)
+    console, teams, warehouse = Console(), settings.teams_of(reader), Warehouse(settings)
+    published = published_of(warehouse, as_of)
+    with open_marts(warehouse, published, teams) as engine:
+        try:
+            frame = listed(engine, published, teams, detail=detail) if sql is None else engine.query(sql)
+        except EngineError as error:
+            raise UsageError(refusal(str(error), sql or "")) from None
+    if form != "table":
+        print_rows(frame, form)
+    elif sql is None:
+        show_list(frame, console, detail=detail)
+    else:
+        try:
+            console.table(frame if exact else in_cents(frame), keep=shown_first(frame.columns, sql))
+        except (ValueError, OverflowError) as error:
+            # Such as a day that Python's calendar lacks.
+            raise UsageError(f"A value cannot be shown ({error}); cast it to varchar.") from None

@@ -9,16 +9,11 @@ import polars as pl
 
 from pipelines.base import resources
 from pipelines.base.console import Console
-from pipelines.base.errors import EngineError, UsageError
 from pipelines.config.access import Teams
-from pipelines.config.options import Form
-from pipelines.config.settings import Settings
 from pipelines.engine import Engine
 from pipelines.models.catalog import SCHEMAS, load_catalog
 from pipelines.models.contract import column_units, load_contract
-from pipelines.models.marts import open_marts, readable
-from pipelines.models.warehouse import Warehouse, published_of
-from pipelines.present.csv_text import print_rows
+from pipelines.models.marts import readable
 from pipelines.warehouse.publication import Publication
 
 # By subject: what a reader finds in each mart. 41 characters fit next to the longest name on 80 columns.
@@ -37,43 +32,7 @@ _LARGEST = 1e13
 _MONEY = ("usd/month", "usd/run")
 
 
-def run_query(
-    settings: Settings,
-    sql: str | None,
-    form: Form,
-    console: Console,
-    as_of: str | None = None,
-    *,
-    detail: bool = False,
-    exact: bool = False,
-    reader: str | None = None,
-) -> None:
-    """Print the rows of a SELECT over the published marts, the current ones or those of a date.
-
-    Without one, the marts themselves, the most useful first; with `detail` the drill-downs too. Of all this only what
-    `reader` may see, if one is named.
-    """
-    teams = settings.teams_of(reader)
-    warehouse = Warehouse(settings)
-    published = published_of(warehouse, as_of)
-    with open_marts(warehouse, published, teams) as engine:
-        try:
-            frame = listed(engine, published, teams, detail=detail) if sql is None else engine.query(sql)
-        except EngineError as error:
-            raise UsageError(_refused(str(error), sql or "")) from None
-    if form == "table" and sql is None:
-        show_list(frame, console, detail=detail)
-    elif form == "table":
-        try:
-            console.table(frame if exact else in_cents(frame), keep=_kept(frame.columns, sql or ""))
-        except (ValueError, OverflowError) as error:
-            # Such as a day that Python's calendar lacks.
-            raise UsageError(f"A value cannot be shown ({error}); cast it to varchar.") from None
-    else:
-        print_rows(frame, form)
-
-
-def _kept(names: Sequence[str], sql: str) -> list[str] | None:
+def shown_first(names: Sequence[str], sql: str) -> list[str] | None:
     """The columns to show first where not all fit; None where the query names each, so that none is left out."""
     words = {word.lower() for word in re.findall(r"\w+", sql)}
     # The name of an expression is the expression.
@@ -81,7 +40,7 @@ def _kept(names: Sequence[str], sql: str) -> list[str] | None:
     return None if len(named) == len(names) else [*named, *BASES]
 
 
-def _refused(error: str, sql: str) -> str:
+def refusal(error: str, sql: str) -> str:
     """The engine's sentence about a query, without the names of its parts, and how to go on."""
     sentence = _PREFIX.sub("", error).rstrip(".!")
     if sql.isidentifier():

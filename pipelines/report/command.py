@@ -102,7 +102,7 @@ def write_report(
     published = published_of(warehouse, as_of)
     with open_marts(warehouse, published) as engine:
         # A terminal shows no charts.
-        page = report_page(engine, published, kind, month, is_drawn=bool(out or pdf))
+        page = report_page(engine.query, published, kind, month, is_drawn=bool(out or pdf))
     if out:
         put(page.encode(), out, published, console, "--out")
     if terminal:

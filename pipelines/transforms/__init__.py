@@ -17,3 +17,8 @@ Frames = Mapping[str, "pl.DataFrame"]
 def number(value: Any) -> float | None:
     """A value as a number; None for null."""
     return None if value is None else float(value)
+
+
+def quotient(part: Any, whole: Any) -> float | None:
+    """Part over whole; None where either is null, or the whole zero."""
+    return None if part is None or not whole else float(part) / float(whole)

@@ -83,7 +83,7 @@ def rates(use: pl.DataFrame, commitments: pl.DataFrame, declared: pl.DataFrame, 
     return pl.concat(listed).filter(pl.col("paid_ratio").is_between(0, 1, closed="none")).sort(columns)
 
 
-def in_force(commitments: pl.DataFrame, newest: pl.DataFrame | None = None) -> pl.DataFrame:
+def in_force(commitments: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
     """Commitments with a cost on their payer's newest day that do not end with it: their cost an hour and their end.
 
     `newest` has the payers' `newest_usage_at`. The cost an hour is that of the newest whole day: a commitment may begin
@@ -91,8 +91,6 @@ def in_force(commitments: pl.DataFrame, newest: pl.DataFrame | None = None) -> p
     """
     each, day, midnight = [*PAYER, "commitment_kind", "commitment_id"], pl.col("usage_date"), pl.Datetime("us")
     at_midnight, cost = day.cast(midnight), pl.col("commitment_cost_usd")
-    if newest is None:
-        newest = commitments.select(PAYER).unique().with_columns(newest_usage_at=pl.lit(None, midnight))
     has_ended = at_midnight + timedelta(hours=23) <= pl.col("newest_usage_at")
     has_begun = pl.col("started_at") <= at_midnight
     whole = ((day < pl.col("newest_date")) | has_ended.fill_null(False)) & (
@@ -121,8 +119,9 @@ def in_force(commitments: pl.DataFrame, newest: pl.DataFrame | None = None) -> p
     )
 
 
-def begun_within(commitments: pl.DataFrame, use: pl.DataFrame) -> pl.DataFrame:
-    """Commitments in force that began after their payer's history did: terms, scope, start and cost of a whole hour.
+def begun_within(commitments: pl.DataFrame, use: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
+    """Those of `held`, the commitments in force, that began after their payer's history did: terms, scope, start and
+    cost of a whole hour.
 
     `per_hour_usd` is null where the bill has no whole day of it. `replaced_at` is the end of the newest commitment no
     longer in force that covered some of the same use.
@@ -150,7 +149,6 @@ def begun_within(commitments: pl.DataFrame, use: pl.DataFrame) -> pl.DataFrame:
             region_id=pl.coalesce(scope[0], "used_region"), instance_family=pl.coalesce(scope[1], "used_family")
         )
     )
-    held = in_force(commitments)
     gone = found.join(held, on=each, how="anti")
     history = use.group_by(PAYER).agg(pl.col("first_hour_at").min())
     begun = found.join(held, on=each, how="semi").join(history, on=PAYER).sort(each)

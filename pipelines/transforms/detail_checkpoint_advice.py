@@ -8,7 +8,7 @@ interrupted either a published one. Restarts cost the same at any distance and a
 import polars as pl
 
 from pipelines.analysis import checkpoint_interval as rules
-from pipelines.transforms import Row, Rows
+from pipelines.transforms import Row, Rows, quotient
 from pipelines.transforms.attempt_phase import durable_checkpoints, timed_phases, working_time
 
 INPUTS = ("fct_run", "stg_tracker__attempt", "stg_tracker__resource", "stg_tracker__phase", "stg_tracker__checkpoint")
@@ -88,7 +88,7 @@ def _saves(attempt: pl.DataFrame, saved: pl.DataFrame) -> pl.DataFrame:
 
 def _advice(run: Row) -> Row:
     basis, between, noticed = _interruptions(run)
-    rate = _quotient(run["effective_cost_usd"], run["attempt_seconds"])
+    rate = quotient(run["effective_cost_usd"], run["attempt_seconds"])
     save, done, restart = run["save_seconds"], run["done_interval_seconds"], run["restart_seconds"]
     found: Row = {
         **{name: run[name] for name in _OF_THE_RUN},
@@ -96,7 +96,7 @@ def _advice(run: Row) -> Row:
         "save_seconds": save,
         "restart_seconds": restart,
         "interruption_count": run["interruption_count"],
-        "node_hours": _quotient(run["node_seconds"], 3600),
+        "node_hours": quotient(run["node_seconds"], 3600),
         "interruption_basis": basis,
         "between_interruptions_seconds": between,
         "noticed_ratio": noticed,
@@ -155,7 +155,3 @@ def _missing(run: Row, between: float | None, rate: float | None) -> str | None:
         (rate is None, "no bill line belongs to the run"),
     ]
     return "; ".join(words for holds, words in reasons if holds) or None
-
-
-def _quotient(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else part / whole

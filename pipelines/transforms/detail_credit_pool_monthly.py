@@ -6,14 +6,14 @@ own, without an issued amount.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 
 import polars as pl
 
 from pipelines.analysis.forecast import FEWEST_MONTHS, runway
-from pipelines.transforms import Frames, Row, Rows
+from pipelines.transforms import Row, Rows
 from pipelines.transforms.detail_edp_burn_down_monthly import months_between, months_in_words
 
 INPUTS = (
@@ -39,23 +39,17 @@ QUERIES = {
         group by all
     """,
 }
-_USE = ("pool_name", "billing_currency", "is_declared", "billing_month", "is_open_month", "used_usd")
-_SPEND = ["term_name", "billing_month", "eligible_cost_usd"]
-_UNDECLARED = {"issued_usd": None, "issued_date": None, "expiry_date": None}
+_DECLARED = ("issued_usd", "issued_date", "expiry_date")
 
 
 def build(**table: pl.DataFrame) -> Rows:
     """Every pool, declared or on a bill, from the month it was issued or first used."""
-    return pool_months(table["declared_credit_pool"], _uses(table), table["fct_term_spend_monthly"])
-
-
-def _uses(table: Frames) -> Iterator[Rows]:
-    """The credits used in each month with a bill in its currency, of each pool; a declared one may have no use."""
     pools = table["declared_credit_pool"].sort("pool_no").to_dicts()
     # A pool without payers is every payer's.
     payers_of: dict[str, set[str | None]] = defaultdict(set)
     for name, payer in table["declared_term_payer"].iter_rows():
         payers_of[name].add(payer)
+    # A declared pool may have no use.
     used: dict[tuple[str, str, bool], dict[date, Decimal]]
     used = {(pool["pool_name"], pool["billing_currency"], True): {} for pool in pools}
     for payer, month, currency, description, usd in table["fct_charge_sum_monthly"].iter_rows():
@@ -70,26 +64,25 @@ def _uses(table: Frames) -> Iterator[Rows]:
         name = declared_name or description or "credits without a description"
         by_month = used.setdefault((name, currency, declared_name is not None), {})
         by_month[month] = by_month.get(month, Decimal(0)) + usd
-    for pool, by_month in sorted(used.items()):
-        yield [
-            dict(zip(_USE, (*pool, month, is_open, by_month.get(month, Decimal(0))), strict=True))
-            for month, currency, is_open in table["fct_bill_total_monthly"].iter_rows()
-            if currency == pool[1]
-        ]
-
-
-def pool_months(declared: pl.DataFrame, uses: Iterable[Rows], spend: pl.DataFrame) -> Rows:
-    """The rows of this table, from the uses of each pool by month and the spend that counts toward each pool."""
-    declarations = {pool["pool_name"]: pool for pool in declared.to_dicts()}
-    eligible = {(name, month): usd for name, month, usd in spend.filter(term_kind="credits")[_SPEND].iter_rows()}
+    declared = {pool["pool_name"]: pool for pool in pools}
+    spend = table["fct_term_spend_monthly"].filter(term_kind="credits")
     rows: Rows = []
-    for months in filter(None, uses):
-        pool = declarations[months[0]["pool_name"]] if months[0]["is_declared"] else _UNDECLARED
-        rows += _rows(pool, months, eligible)
+    for (name, currency, is_declared), by_month in sorted(used.items()):
+        of_pool = declared[name] if is_declared else dict.fromkeys(_DECLARED)
+        pool = {"pool_name": name, "billing_currency": currency, "is_declared": is_declared}
+        months = [
+            {"billing_month": month, "is_open_month": is_open, "used_usd": by_month.get(month, Decimal(0))}
+            for month, of_currency, is_open in table["fct_bill_total_monthly"].iter_rows()
+            if of_currency == currency
+        ]
+        eligible = dict(spend.filter(term_name=name).select("billing_month", "eligible_cost_usd").iter_rows())
+        if months:
+            pool |= {key: of_pool[key] for key in _DECLARED}
+            rows += _rows(pool, months, eligible if is_declared else {})
     return rows
 
 
-def _rows(pool: Row, months: Rows, eligible: dict[tuple[str, date], Decimal]) -> Iterator[Row]:
+def _rows(pool: Row, months: Rows, eligible: Mapping[date, Decimal | None]) -> Iterator[Row]:
     issued, expiry, amount = pool["issued_date"], pool["expiry_date"], pool["issued_usd"]
     # A pool whose credits were all taken back has no use; it begins with the bills.
     begun = [month["billing_month"] for month in months if month["used_usd"]] or [months[0]["billing_month"]]
@@ -105,10 +98,10 @@ def _rows(pool: Row, months: Rows, eligible: dict[tuple[str, date], Decimal]) ->
         history = _history(past)
         lasts = runway(history, float(remaining)) if remaining is not None else runway([], 1.0)
         months_to_expiry = None if to_expiry is None else max(to_expiry, 0)
-        eligible_cost = eligible.get((month["pool_name"], month["billing_month"])) if month["is_declared"] else None
+        eligible_cost = eligible.get(month["billing_month"])
         yield {
-            **{key: month[key] for key in _USE},
-            **{key: pool[key] for key in _UNDECLARED},
+            **pool,
+            **month,
             "cumulative_used_usd": used,
             "expired_usd": None if amount is None else expired,
             "remaining_usd": remaining,

@@ -5,7 +5,6 @@ only, so that the forecasts of earlier months can be compared with what came.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
@@ -15,28 +14,9 @@ from pipelines.analysis.forecast import FEWEST_MONTHS, Ahead, months_ahead
 from pipelines.transforms import Row, Rows
 
 INPUTS = ("declared_agreement", "declared_agreement_period", "fct_term_spend_monthly")
+_OF_MONTH = ("billing_month", "is_open_month", "eligible_cost_usd", "training_cost_usd")
 _FORECAST = ("forecast_cost_usd", "forecast_low_cost_usd", "forecast_high_cost_usd")
 _SHORTFALL = ("shortfall_usd", "shortfall_low_usd", "shortfall_high_usd")
-
-
-@dataclass(frozen=True)
-class Spend:
-    """Spend that counts toward the agreement, by the first day of the billing month."""
-
-    eligible: dict[date, Decimal | None]
-    training: dict[date, Decimal | None]
-    newest_open: date | None
-
-    def closed_until(self, month: date) -> list[date]:
-        """The closed months of known spend up to `month` without a gap, oldest first."""
-        known = sorted(each for each, usd in self.eligible.items() if usd is not None)
-        closed = [each for each in known if each <= month and each != self.newest_open]
-        unbroken = closed[-1:]
-        for each in reversed(closed[:-1]):
-            if months_between(each, unbroken[0]) != 1:
-                break
-            unbroken.insert(0, each)
-        return unbroken
 
 
 def build(
@@ -46,7 +26,7 @@ def build(
     rows: Rows = []
     for agreement in declared_agreement.sort("agreement_name").to_dicts():
         name = agreement["agreement_name"]
-        spend = _spend(fct_term_spend_monthly.filter(term_kind="agreement", term_name=name))
+        spend = fct_term_spend_monthly.filter(term_kind="agreement", term_name=name).sort("billing_month").to_dicts()
         carried: Decimal | None = Decimal(0)
         for period in declared_agreement_period.filter(agreement_name=name).sort("period_no").to_dicts():
             period_rows = list(_rows(agreement, period, carried, spend))
@@ -57,45 +37,32 @@ def build(
 
 
 def months_between(first: date, last: date) -> int:
-    """Calendar months from one month to another."""
     return (last.year - first.year) * 12 + last.month - first.month
 
 
-def _spend(months: pl.DataFrame) -> Spend:
-    open_months = months.filter("is_open_month")["billing_month"]
-    return Spend(
-        dict(months.select("billing_month", "eligible_cost_usd").iter_rows()),
-        dict(months.select("billing_month", "training_cost_usd").iter_rows()),
-        open_months[0] if len(open_months) else None,
-    )
-
-
-def _rows(agreement: Row, period: Row, carried: Decimal | None, spend: Spend) -> Iterator[Row]:
+def _rows(agreement: Row, period: Row, carried: Decimal | None, spend: Rows) -> Iterator[Row]:
     first, last = period["period_started_date"], period["period_ended_date"]
     committed = None if carried is None else period["committed_cost_usd"] + carried
-    months = [month for month in sorted(spend.eligible) if first <= month <= last]
-    for month in months:
-        past = [each for each in months if each <= month]
-        spent = _sum(spend.eligible, past)
-        history = spend.closed_until(month)
-        spent_in_closed = _sum(spend.eligible, [each for each in past if each != spend.newest_open])
+    months = [month for month in spend if first <= month["billing_month"] <= last]
+    for number, month in enumerate(months, start=1):
+        past = months[:number]
+        spent = _sum(past, "eligible_cost_usd")
+        history = _history([each for each in spend if each["billing_month"] <= month["billing_month"]])
+        spent_in_closed = _sum([each for each in past if not each["is_open_month"]], "eligible_cost_usd")
         owed = None if committed is None or spent is None else committed - spent
-        remaining = months_between(month, last) + (month == spend.newest_open)
+        remaining = months_between(month["billing_month"], last) + month["is_open_month"]
         ahead: Ahead | None = Ahead(0.0, 0.0, 0.0, "spent")
         if remaining:
-            ahead = months_ahead([float(spend.eligible[each] or 0) for each in history], remaining)
+            ahead = months_ahead(history, remaining)
         yield {
+            **{key: month[key] for key in _OF_MONTH},
             "agreement_name": agreement["agreement_name"],
-            "billing_month": month,
             "billing_currency": agreement["billing_currency"],
             **{key: period[key] for key in ("period_no", "period_started_date", "period_ended_date")},
-            "is_open_month": month == spend.newest_open,
             "committed_cost_usd": period["committed_cost_usd"],
             "carried_cost_usd": carried,
-            "eligible_cost_usd": spend.eligible[month],
-            "training_cost_usd": spend.training[month],
             "cumulative_cost_usd": spent,
-            "cumulative_training_cost_usd": _sum(spend.training, past),
+            "cumulative_training_cost_usd": _sum(past, "training_cost_usd"),
             "remaining_cost_usd": owed,
             "remaining_month_count": remaining,
             "needed_per_month_usd": round(max(owed, Decimal(0)) / remaining, 10)
@@ -105,12 +72,23 @@ def _rows(agreement: Row, period: Row, carried: Decimal | None, spend: Spend) ->
             "forecast_method": ahead.method if ahead and spent is not None else None,
             **_forecast(spent_in_closed, spent, committed, agreement["shortfall_rule"], ahead),
             "shortfall_rule": agreement["shortfall_rule"],
-            "missing_evidence": _missing_evidence(first, past, len(history), remaining, spend),
+            "missing_evidence": _missing_evidence(first, past, len(history), remaining),
         }
 
 
-def _sum(costs: dict[date, Decimal | None], months: list[date]) -> Decimal | None:
-    known = [usd for month in months if (usd := costs[month]) is not None]
+def _history(months: Rows) -> list[float]:
+    """The spend of the closed months without a gap up to the newest one, oldest first; unknown spend is a gap."""
+    closed = [each for each in months if each["eligible_cost_usd"] is not None and not each["is_open_month"]]
+    unbroken = closed[-1:]
+    for each in reversed(closed[:-1]):
+        if months_between(each["billing_month"], unbroken[0]["billing_month"]) != 1:
+            break
+        unbroken.insert(0, each)
+    return [float(each["eligible_cost_usd"]) for each in unbroken]
+
+
+def _sum(months: Rows, column: str) -> Decimal | None:
+    known = [month[column] for month in months if month[column] is not None]
     return sum(known, Decimal(0)) if len(known) == len(months) else None
 
 
@@ -136,12 +114,11 @@ def _shortfall(rows: Rows) -> Decimal | None:
     return None if owed is None else max(owed, Decimal(0))
 
 
-def _missing_evidence(first: date, past: list[date], known: int, remaining: int, spend: Spend) -> str | None:
-    """What the figures of the row lack."""
-    uncosted = sum(spend.eligible[month] is None for month in past)
+def _missing_evidence(first: date, past: Rows, known: int, remaining: int) -> str | None:
+    uncosted = sum(month["eligible_cost_usd"] is None for month in past)
     if uncosted:
         return f"the bill has no cost of some use in {months_in_words(uncosted)} of the period"
-    missing = months_between(first, past[-1]) + 1 - len(past)
+    missing = months_between(first, past[-1]["billing_month"]) + 1 - len(past)
     if missing:
         return f"{months_in_words(missing)} of the period before this one without a bill"
     if remaining and known < FEWEST_MONTHS:

@@ -1,7 +1,5 @@
 """One row per cost basis: what Trainium saves over the workloads whose comparison is decided or inconclusive."""
 
-from collections.abc import Iterator
-
 import polars as pl
 
 from pipelines.analysis.comparison import BASES
@@ -18,8 +16,11 @@ _SHOWN = (*DECIDED, "inconclusive")
 def build(mart_silicon_comparison: pl.DataFrame) -> Rows:
     """Each workload counts once, with its pair of the most runs; below three of them nothing is estimated."""
     rows: Rows = []
+    workloads = mart_silicon_comparison.select("workload_id", "billing_currency").unique()
+    # The first currency by name where a workload is billed in several: a ratio has none.
+    keys = workloads.sort(pl.all(), descending=True).rows()
     for basis in BASES:
-        pairs = dict(_pairs(mart_silicon_comparison, basis))
+        pairs = {key[0]: pair for key in keys if (pair := best_pair(mart_silicon_comparison, key[0], key[1], basis))}
         savings = {
             name: float(pair["saving_ratio"])
             for name, pair in pairs.items()
@@ -42,12 +43,3 @@ def build(mart_silicon_comparison: pl.DataFrame) -> Rows:
         if pairs:
             rows.append(row)
     return rows
-
-
-def _pairs(comparison: pl.DataFrame, basis: str) -> Iterator[tuple[str, Row]]:
-    """The first currency by name where a workload is billed in several: a ratio has none."""
-    keys = comparison.select("workload_id", "billing_currency").unique().sort(pl.all(), descending=True)
-    for workload_id, currency in keys.iter_rows():
-        pair = best_pair(comparison, workload_id, currency, basis)
-        if pair is not None:
-            yield workload_id, pair

@@ -42,7 +42,7 @@ def build(**table: pl.DataFrame) -> Rows:
     demand = offer.on_demand_usage(use).join(table["fct_invoice_monthly"], on=offer.PAYER, how="left")
     newest = pl.max_horizontal("last_hour_at", pl.col("newest_usage_at").dt.truncate("1h"))
     held, unknown = offer.in_force(commitments, table["fct_invoice_monthly"]), _unknown_use(commitments)
-    begun = offer.begun_within(commitments, use)
+    begun = offer.begun_within(commitments, use, held)
     return recommend(demand.with_columns(last_hour_at=newest), known, held, unknown, begun)
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.decomposition import Part, decompose
-from pipelines.transforms import Row, Rows
+from pipelines.transforms import Row, Rows, quotient
 from pipelines.transforms.price_book import Prices, price_on, prices_of
 from pipelines.transforms.run_pair import PAIR_KEY
 
@@ -78,16 +78,16 @@ def _measured(pair: Row, instance_type: str, runs: pl.DataFrame, prices: Prices)
 
     def priced(on: Callable[[Row], date]) -> float | None:
         at_list = [(run["instance_hours"], price_on(prices, run, on(run))) for run in own]
-        return _quotient(_sum(None if usd is None or h is None else float(h) * usd for h, usd in at_list), hours)
+        return quotient(_sum(None if usd is None or h is None else float(h) * usd for h, usd in at_list), hours)
 
     def summed(column: str) -> float | None:
         return _sum(run[column] for run in own)
 
     return {
-        "cost": _quotient(summed(f"{pair['cost_basis']}_cost_usd"), units),
-        "hours": _quotient(hours, units),
-        "goodput": _quotient(summed("productive_node_ms"), summed("billed_node_ms")),
-        "steps": _quotient(summed("step_count"), units) if pair["unit_measure"] == "cost_to_target" else 1.0,
+        "cost": quotient(summed(f"{pair['cost_basis']}_cost_usd"), units),
+        "hours": quotient(hours, units),
+        "goodput": quotient(summed("productive_node_ms"), summed("billed_node_ms")),
+        "steps": quotient(summed("step_count"), units) if pair["unit_measure"] == "cost_to_target" else 1.0,
         "paid": priced(lambda run: run["ended_at"].date()),
         "compared": priced(lambda run: pair["price_date"]),
     }
@@ -103,7 +103,7 @@ def _factors(side: dict[str, float | None], known: set[str]) -> dict[str, float 
         "silicon_hours": hours and hours * has["goodput"] / has.get("steps", 1.0) if "goodput" in has else None,
         "rate": None if hours is None or "cost" not in has else has["cost"] / (hours * paid),
         "convergence": has.get("steps"),
-        "price_change": _quotient(has.get("paid"), has.get("compared")),
+        "price_change": quotient(has.get("paid"), has.get("compared")),
     }
 
 
@@ -111,10 +111,6 @@ def _sum(values: Iterable[Any]) -> float | None:
     """The sum; None where a value is missing or not above zero, or there is none."""
     known = [float(value) if value is not None else 0.0 for value in values]
     return fsum(known) if known and min(known) > 0 else None
-
-
-def _quotient(part: Any, whole: Any) -> float | None:
-    return None if part is None or not whole else float(part) / float(whole)
 
 
 def _words(part: Part, known: set[str]) -> str | None:

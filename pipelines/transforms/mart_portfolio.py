@@ -58,7 +58,6 @@ def _rank(row: Row) -> tuple[Any, ...]:
 
 
 def _without_runs(workload_id: str) -> Row:
-    """A workload that is declared and has no billed run."""
     return {
         "workload_id": workload_id,
         "billing_currency": CURRENCY,

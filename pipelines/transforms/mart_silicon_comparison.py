@@ -117,7 +117,6 @@ def _side(run: Run) -> tuple[Any, ...]:
 
 
 def _first_month(runs: Sequence[Run]) -> date | None:
-    """The first month in which a run is billed."""
     return min((run["first_billing_month"] for run in runs if run["first_billing_month"]), default=None)
 
 

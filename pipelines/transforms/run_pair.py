@@ -1,6 +1,6 @@
 """The runs of a baseline and a candidate machine that share a workload and a currency, with what makes them alike."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby, product
 from typing import Any
@@ -92,26 +92,23 @@ def runs_of(table: Frames) -> list[Run]:
     bases = dict(table["stg_tracker__run"].select("run_id", "base_checkpoint_id").iter_rows())
     resource = table["stg_tracker__resource"].filter(~pl.col("is_any_machine")).select(_STAY)
     machine = table["fct_run_machine"].filter(~pl.col("is_any_machine"))
-    machines = _by(machine.iter_rows(named=True), "run_id")
-    stay_rows = [*resource.join(machine, on=["run_id", "resource_id"], maintain_order="left").iter_rows(named=True)]
-    stays, on_machine = _by(stay_rows, "run_id"), _by(stay_rows, "resource_id")
+    machines = _rows_by("run_id", machine)
+    stay = resource.join(machine, on=["run_id", "resource_id"], maintain_order="left")
+    stays, on_machine = _rows_by("run_id", stay), _rows_by("resource_id", stay)
     begun = resource.join(table["dim_run"].select("run_id", "started_at"), on="run_id")
     late = begun.filter(pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE).select("resource_id").unique()
-    idle = _by(table["fct_ledger_piece"].join(late, on="resource_id", how="semi").iter_rows(named=True), "resource_id")
+    idle = _rows_by("resource_id", table["fct_ledger_piece"].join(late, on="resource_id", how="semi"))
     evaluations = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
-    shared = _by(table["fct_resource_share_hourly"].iter_rows(named=True), "run_id")
+    shared = _rows_by("run_id", table["fct_resource_share_hourly"])
     for run_id, run in found.items():
         about = described[run_id]
-        run["target"] = _target(about)
+        target = about["target_metric"], about["target_direction"], about["target_value"]
+        run["target"] = None if None in target else target
         run["target_words"] = target_words(run["target"])
         held = [*machines.get(run_id, []), *shared.get(run_id, [])]
         run["machines"] = sorted({one["resource_id"] for one in held})
         run["base_checkpoint_id"] = bases.get(run_id)
-        run["target_split"] = evaluations.target_split.get(run_id)
-        run["final"] = evaluations.final.get(run_id, {})
-        run["still"] = evaluations.still.get(run_id, set())
-        # Runs of the same evaluations have the same numbers.
-        run["evaluations"] = evaluations.same.get(run_id, ())
+        run |= evaluations[run_id]
         run["epoch_sizes"] = _epoch_sizes(about)
         tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
         run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
@@ -173,22 +170,12 @@ def _sum(cost: Decimal | None, compiled: Decimal | None) -> Decimal | None:
     return None if cost is None or compiled is None else cost + compiled
 
 
-def _by(rows: Iterable[Row], column: str) -> dict[str, Rows]:
-    """The rows by a column, each group in their order."""
-    found: dict[str, Rows] = {}
-    for row in rows:
-        found.setdefault(row[column], []).append(row)
-    return found
+def _rows_by(column: str, frame: pl.DataFrame) -> dict[str, Rows]:
+    return frame.rows_by_key(column, named=True, include_key=True)
 
 
 def target_words(target: tuple[str, str, float] | None) -> str:
-    """A target as people write it."""
     return "no target" if target is None else f"{target[0]} {'>=' if target[1] == 'max' else '<='} {target[2]:g}"
-
-
-def _target(about: Mapping[str, Any]) -> tuple[str, str, float] | None:
-    target = about["target_metric"], about["target_direction"], about["target_value"]
-    return None if None in target else target
 
 
 def _epoch_sizes(about: Mapping[str, Any]) -> dict[str, float]:

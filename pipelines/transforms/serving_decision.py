@@ -133,7 +133,6 @@ def _cost(row: Row) -> float:
 
 
 def _named(row: Row) -> str:
-    """The candidate in words."""
     kind = row["candidate_instance_type"] or str(row["candidate_platform"])
     return kind if row["candidate_model"] in (None, row["model"]) else f"{row['candidate_model']} on {kind}"
 

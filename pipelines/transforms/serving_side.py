@@ -109,7 +109,6 @@ class Side:
 
     @property
     def tokens(self) -> dict[str, float]:
-        """Tokens of all days by kind."""
         return {kind: float(self.days[f"{kind}_tokens"].sum()) for kind in KINDS}
 
     @property
@@ -120,7 +119,6 @@ class Side:
 
     @property
     def dates(self) -> list[date]:
-        """The days, in order."""
         return self.days["usage_date"].to_list()
 
     def costs(self, basis: str) -> list[float] | None:

@@ -74,7 +74,6 @@ class WorkloadCase:
 
     @property
     def decision(self) -> recommendation.Decision:
-        """The recommendation, and what decided it."""
         return recommendation.decide(self.findings, {rule.name: rule.situation for rule in self.rules})
 
 
@@ -98,10 +97,12 @@ def workload_cases(table: Frames) -> Iterator[WorkloadCase]:
         pair = port_case.best_pair(table["mart_silicon_comparison"], workload_id, currency)
         port = ports.get(workload_id) if currency == port_case.CURRENCY else None
         paid = spend.filter(workload_id=workload_id, billing_currency=currency)
+        here = in_region(table["stg_aws__capacity_offer"], declared)
+        soonest = [here.filter(accelerator_family=family)["lead_days"].min() for family in FAMILIES]
         inputs = {
             **terms,
             **_declared(declared, own, newest),
-            **_leads(table["stg_aws__capacity_offer"], declared),
+            **{f"{side}_lead_days": number(days) for side, days in zip(SIDES, soonest, strict=True)},
             **_arithmetic(declared, own, pair, port, units),
             "monthly_cost_trend_usd": _trend(paid, first, newest),
         }
@@ -129,13 +130,6 @@ def _declared(declared: Row, runs: pl.DataFrame, newest: Any) -> Row:
 def in_region(offers: pl.DataFrame, declared: Mapping[str, Any]) -> pl.DataFrame:
     """The offers in the region of a declared workload; all where it has none."""
     return offers.filter(region_id=declared["region_id"]) if declared["region_id"] else offers
-
-
-def _leads(offers: pl.DataFrame, declared: Row) -> dict[str, float | None]:
-    """Days until the soonest offer of either side, in the workload's region where it has one."""
-    here = in_region(offers, declared)
-    soonest = [here.filter(accelerator_family=family)["lead_days"].min() for family in FAMILIES]
-    return {f"{side}_lead_days": number(days) for side, days in zip(SIDES, soonest, strict=True)}
 
 
 def _arithmetic(

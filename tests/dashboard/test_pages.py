@@ -30,8 +30,8 @@ from pipelines.dashboard.web import is_loopback
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.notify.news import news_of
-from pipelines.present.figures import show_key_figures
 from pipelines.present.render import report_page
+from pipelines.present.text import show_key_figures
 
 # What an attacker would put where a word is expected.
 ATTACKS = (
@@ -262,7 +262,7 @@ def test_teams_have_their_costs_budgets_and_anomalies(published_story: Callable[
     assert "$30.00 $10.00 $20.00" in page
     # The same in the report.
     with open_marts(reader.warehouse, published_of(reader.warehouse)) as marts:
-        report = text_of(report_page(marts, published_of(reader.warehouse), "showback", JULY))
+        report = text_of(report_page(marts.query, published_of(reader.warehouse), "showback", JULY))
     assert "nlp $134.50 $0.00 $0.00 $0.00 $0.00 $0.00 $0.00 $134.50" in report
     assert "nlp $200.00 $134.50 $65.50 67.3% 14 of 31" in report
 

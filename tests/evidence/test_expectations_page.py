@@ -96,19 +96,3 @@ def test_a_forged_page_is_named_and_so_are_forged_records(gated: Path, capsys: C
     shown = " ".join(capsys.readouterr().out.split())
     for part_ in (PAGE, PAPER, "key_unique", "expect_column_values_to_be_unique", "status_not_null", "no result"):
         assert part_ in shown
-
-
-@pytest.mark.slow
-def test_a_pack_of_a_publication_before_results_were_recorded_is_verified(gated: Path, capsys: Captured) -> None:
-    """Versions before wrote neither the field nor the page."""
-
-    def change(held: Members) -> None:
-        change_record(forget)(held)
-        del held[PAGE], held[PAPER]
-
-    def forget(checks: list[dict]) -> None:
-        for check in checks:
-            del check["expectation"]
-
-    verify(rewritten(gated, change, sealed=True), None, Console())
-    assert "VERIFIED: publication 1, " in capsys.readouterr().out

@@ -25,7 +25,7 @@ from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.present.charts import CHARTS
 from pipelines.present.pdf import TEMPLATE, inputs
-from pipelines.present.render import render_report
+from pipelines.present.render import report_page
 from pipelines.warehouse.publication import Publication
 
 TYPES = {
@@ -388,7 +388,7 @@ def rendered_anew(folder: Path, marts: Marts, published: Publication = PUBLISHED
     """The page with every chart drawn for it."""
     with DuckDBEngine(threads=1) as engine:
         open_marts(engine, folder, marts)
-        return render_report(report, engine.query, published)
+        return report_page(engine.query, published, report)
 
 
 _drawn: dict[str, Markup] = {}

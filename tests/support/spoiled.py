@@ -113,7 +113,7 @@ class Ledger:
         """Let `build` make and publish just these tables and what they rest on; the figures that it prints last
         would need more."""
         self.monkeypatch.setattr("pipelines.models.build.load_catalog", lambda: catalog_of(tables))
-        self.monkeypatch.setattr("pipelines.present.figures.show_key_figures", lambda engine, console: None)
+        self.monkeypatch.setattr("pipelines.present.text.show_key_figures", lambda engine, console: None)
         return self
 
     def checks(self) -> list[dict[str, Any]]:

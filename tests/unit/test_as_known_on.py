@@ -20,7 +20,7 @@ from pipelines.base.errors import UsageError
 from pipelines.config.settings import Settings, load_settings
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
-from pipelines.query.marts import run_query
+from pipelines.query.command import query
 from pipelines.report.command import write_report
 
 # By the queries, the reports and the comparison of these tests.
@@ -42,6 +42,10 @@ def settings(built_company: Company, tmp_path_factory: pytest.TempPathFactory) -
     return load_settings(company.config)
 
 
+def config_of(settings: Settings) -> Path:
+    return Path(settings.warehouse.location).parent / "trainledger.toml"
+
+
 @pytest.mark.parametrize(
     ("as_of", "cost"),
     [
@@ -57,7 +61,7 @@ def settings(built_company: Company, tmp_path_factory: pytest.TempPathFactory) -
     ],
 )
 def test_a_query_answers_as_of_a_date(settings: Settings, capsys: Captured, as_of: str | None, cost: str) -> None:
-    run_query(settings, COST, "csv", Console(), as_of)
+    query(COST, config_of(settings), as_of, as_csv=True)
     assert capsys.readouterr().out == f"cost\n{cost}00000000\n"
 
 
@@ -79,8 +83,7 @@ def test_a_report_of_a_date_shows_the_publication_of_that_date(settings: Setting
 
 def test_a_comparison_is_read_as_of_a_date(settings: Settings, capsys: Captured) -> None:
     """The Trainium run: 4 hours at 21.50, restated to 20.00."""
-    config = str(Path(settings.warehouse.location).parent / "trainledger.toml")
-    command = ("compare", "--basis", "effective", "--csv", "--config", config)
+    command = ("compare", "--basis", "effective", "--csv", "--config", str(config_of(settings)))
     for as_of, usd in (("2026-09-04", "86"), ("2026-09-05", "80")):
         result = run_command(capsys, *command, "--as-of", as_of)
         (row,) = csv.DictReader(io.StringIO(result.out))
@@ -100,7 +103,7 @@ def test_a_date_before_the_first_publication_is_refused_with_the_first(settings:
         UsageError,
         match=r"held no publication yet on 2026-09-02; the first was published at 2026-09-03T10:00:00Z\.$",
     ):
-        run_query(settings, COST, "csv", Console(), "2026-09-02")
+        query(COST, config_of(settings), "2026-09-02", as_csv=True)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +111,7 @@ def test_a_date_before_the_first_publication_is_refused_with_the_first(settings:
 )
 def test_what_is_no_date_is_refused_with_one(settings: Settings, as_of: str) -> None:
     with pytest.raises(UsageError, match=r"^--as-of .* is neither a day nor a time with its zone; write 2026-08-31"):
-        run_query(settings, COST, "csv", Console(), as_of)
+        query(COST, config_of(settings), as_of, as_csv=True)
 
 
 def test_a_column_that_an_older_version_did_not_have_is_unknown(

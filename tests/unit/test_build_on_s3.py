@@ -19,7 +19,7 @@ from pipelines.evidence.pack import write_pack
 from pipelines.evidence.verify import verify
 from pipelines.models.command import build_marts
 from pipelines.models.warehouse import Warehouse
-from pipelines.query.marts import run_query
+from pipelines.query.command import query
 from pipelines.report.command import write_report
 from pipelines.warehouse.lock import BuildBusy
 
@@ -72,7 +72,7 @@ def test_a_ledger_on_s3_is_the_ledger_in_a_folder(
     # Another machine, which has never seen the ledger, reads it.
     monkeypatch.setenv("HOME", str(tmp_path / "another"))
     capsys.readouterr()
-    run_query(config, SUM, "csv", Console())
+    query(SUM, company.config, as_csv=True)
     assert capsys.readouterr().out == "cost\n196.0800000000\n"
     write_report(config, tmp_path / "report.html", Console())
     assert "<html" in (tmp_path / "report.html").read_text()
@@ -96,7 +96,7 @@ def test_a_ledger_on_s3_is_verified_and_goes_on(
     deliver(company, s3)
     build_with(config)
     capsys.readouterr()
-    run_query(config, SUM, "json", Console())
+    query(SUM, company.config, as_json=True)
     assert json.loads(capsys.readouterr().out) == [{"cost": "190.0800000000"}]
     with Warehouse(config).lake.lock():
         # Whoever built has let go.
@@ -134,7 +134,7 @@ def test_a_fresh_machine_reads_nothing_of_an_unchanged_month(
             assert [path for path in read if "/export/" in path or path.endswith(".parquet")] == []
             capsys.readouterr()
             # 110.08 of July and 4 hours at 20.00 of August.
-            run_query(config, SUM, "csv", Console())
+            query(SUM, company.config, as_csv=True)
             assert capsys.readouterr().out == "cost\n190.0800000000\n"
         # Its lines are in the bucket, for a table that has to be made again.
         bill = Warehouse(config).bill

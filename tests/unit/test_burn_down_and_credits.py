@@ -13,6 +13,7 @@ from pipelines.transforms import detail_credit_pool_monthly as pools
 from pipelines.transforms import detail_edp_burn_down_monthly as burn_down
 
 MONEY = pl.Decimal(38, 10)
+Row = dict[str, Any]
 
 
 def month(number: int) -> date:
@@ -57,31 +58,34 @@ def burnt(
     return {row["billing_month"].month: row for row in rows}
 
 
+def pools_of(used: Mapping[int, str], declared: list[Row], opened: int | None = None) -> list[Row]:
+    """Rows of the pools of a bill whose credits are called `SLA`, with a spend of 50.00 a month for pool `one`."""
+    schema = {"pool_no": pl.Int64, "pool_name": pl.String, "billing_currency": pl.String, "matched_text": pl.String}
+    bills = [(month(number), "USD", number == opened) for number in used]
+    issued = {"issued_usd": MONEY, "issued_date": pl.Date, "expiry_date": pl.Date}
+    return pools.build(
+        declared_credit_pool=pl.DataFrame(declared, schema=schema | issued),
+        declared_term_payer=pl.DataFrame([("one", None)], schema=["term_name", "payer_account_id"], orient="row"),
+        fct_bill_total_monthly=pl.DataFrame(bills, orient="row"),
+        fct_charge_sum_monthly=pl.DataFrame(
+            [("111122223333", month(number), "USD", "SLA", Decimal(usd)) for number, usd in used.items()], orient="row"
+        ),
+        fct_term_spend_monthly=spend(dict.fromkeys(used, "50"), kind="credits"),
+    )
+
+
 def pool(used: dict[int, str], opened: int | None = None, expires: date | None = None) -> list[dict[str, Any]]:
     """Rows of a pool of 100.00, issued on 15 January 2026."""
-    declared = pl.DataFrame(
-        [
-            {
-                "pool_name": "one",
-                "issued_usd": Decimal(100),
-                "issued_date": date(2026, 1, 15),
-                "expiry_date": expires,
-            }
-        ],
-        schema_overrides={"expiry_date": pl.Date},
-    )
-    uses = [
-        {
-            "pool_name": "one",
-            "billing_currency": "USD",
-            "billing_month": month(number),
-            "is_declared": True,
-            "is_open_month": number == opened,
-            "used_usd": Decimal(usd),
-        }
-        for number, usd in used.items()
-    ]
-    return pools.pool_months(declared, [uses], spend(dict.fromkeys(used, "50"), kind="credits"))
+    declared = {
+        "pool_no": 1,
+        "pool_name": "one",
+        "billing_currency": "USD",
+        "matched_text": "sla",
+        "issued_usd": Decimal(100),
+        "issued_date": date(2026, 1, 15),
+        "expiry_date": expires,
+    }
+    return pools_of(used, [declared], opened)
 
 
 def test_spend_of_unknown_cost_leaves_no_remainder_no_forecast_and_no_known_shortfall() -> None:
@@ -160,15 +164,6 @@ def test_a_pool_begins_with_the_month_it_was_issued_or_first_used_in() -> None:
 
 def test_a_credit_that_was_taken_back_is_a_pool_without_use() -> None:
     """5.00 given and 5.00 taken back within the month, by an undeclared program."""
-    nothing = pl.DataFrame(schema={"pool_name": pl.String})
-    uses = {
-        "pool_name": "SLA",
-        "billing_currency": "USD",
-        "billing_month": month(7),
-        "is_declared": False,
-        "is_open_month": False,
-        "used_usd": Decimal(0),
-    }
-    (row,) = pools.pool_months(nothing, [[uses]], spend({7: "50"}, kind="credits"))
+    (row,) = pools_of({7: "0"}, [])
     assert (row["used_usd"], row["remaining_usd"], row["runway_months"]) == (Decimal(0), None, None)
     assert row["missing_evidence"] == "the issued amount is not declared: add it to [[terms.credits]]"

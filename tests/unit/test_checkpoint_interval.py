@@ -74,9 +74,3 @@ def test_first_order_overhead_is_too_low() -> None:
 @given(SAVES, BETWEEN, st.floats(0.0, 0.9))
 def test_the_more_is_saved_upon_notice_the_rarer_by_the_clock(save: float, between: float, noticed: float) -> None:
     assert dollar(save, between, 1, 0, noticed + 0.05) > dollar(save, between, 1, 0, noticed)
-
-
-@pytest.mark.parametrize("noticed", [-0.1, 1.0, float("nan")])
-def test_a_share_that_is_none_is_refused(noticed: float) -> None:
-    with pytest.raises(ValueError, match="at least 0 and below 1"):
-        dollar(60, 10_800, 1, 0, noticed)

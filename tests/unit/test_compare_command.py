@@ -83,7 +83,7 @@ def test_a_number_below_zero_has_a_minus_in_words_and_a_hyphen_in_data(built: tu
     with open_marts(builder.warehouse, published) as marts:
         # The page of expectations shows bounds as contracts write them.
         kinds = [kind for kind in known_reports() if kind != "expectations"]
-        pages = [words_of(report_page(marts, published, kind, is_drawn=False)) for kind in kinds]
+        pages = [words_of(report_page(marts.query, published, kind, is_drawn=False)) for kind in kinds]
     pages += [words_of(render(Reader(builder.warehouse), "sides", {"pair": str(pair)})) for pair in range(1, 7)]
     for page in pages:
         assert not re.search(r"(?<![\w-])-\$?\d", page)
@@ -103,7 +103,8 @@ def test_every_headline_states_how_many_verdicts_chance_decides(built: tuple[Bui
     builder, config = built
     published = published_of(builder.warehouse)
     with open_marts(builder.warehouse, published) as marts:
-        pages = [words_of(report_page(marts, published, kind, is_drawn=False)) for kind in ("training_cost", "savings")]
+        kinds = ("training_cost", "savings")
+        pages = [words_of(report_page(marts.query, published, kind, is_drawn=False)) for kind in kinds]
     pages += [words_of(render(Reader(builder.warehouse), name, {})) for name in ("overview", "sides")]
     for text in (compared(config), *pages):
         assert "2 registered comparisons at 95% confidence: 0.10 wrong verdicts expected" in " ".join(text.split())

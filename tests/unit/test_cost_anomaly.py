@@ -10,9 +10,8 @@ from math import exp
 import polars as pl
 import pytest
 
-from pipelines.analysis.far_off import far_off
 from pipelines.models.contract import load_contract
-from pipelines.transforms.detail_cost_anomaly import build
+from pipelines.transforms.detail_cost_anomaly import build, far_off
 
 TRIALS = 20_000
 FIRST = date(2026, 1, 1)

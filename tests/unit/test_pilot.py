@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipelines.analysis.estimate import estimate, runs_needed, sample
-from pipelines.analysis.pilot import cost_of_a_run, deciding_saving, runs_to_do
+from pipelines.transforms.pilot_plan import cost_of_a_run, deciding_saving, runs_to_do
 
 # Costs as in the story of wins, ties and losses, which derives both counts.
 STEPS, HALF = sample([10.0, 11.0, 12.1]), sample([5.0, 5.5, 6.05])

@@ -16,8 +16,9 @@ from support.report_marts import PUBLISHED, Marts, charge, delivered, example, p
 
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.models.revision import code_revision
 from pipelines.present.charts import token_cost_chart
-from pipelines.present.render import render_report
+from pipelines.present.render import report_page
 from pipelines.report.command import report
 
 Render = Callable[..., str]
@@ -378,12 +379,7 @@ def test_a_query_that_fails_on_a_present_mart_is_an_error(tmp_path: Path) -> Non
     with DuckDBEngine() as engine:
         engine.view("mart_run_cost", [file])
         with pytest.raises(EngineError):
-            render_report("training_cost", engine.query, PUBLISHED)
-
-
-def test_unknown_report_is_refused() -> None:
-    with pytest.raises(UsageError, match="training_cost"):
-        render_report("nothing", lambda sql: pl.DataFrame(), PUBLISHED)
+            report_page(engine.query, replace(PUBLISHED, code_revision=code_revision()))
 
 
 @pytest.mark.parametrize("kind", ["training_cost", "serving", "expectations"])

@@ -11,9 +11,9 @@ from support.report_marts import PUBLISHED, Marts, example, open_marts, printed,
 from pipelines.base.console import Console
 from pipelines.base.resources import known_reports
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.present.figures import show_key_figures
 from pipelines.present.pdf import SCALES, pdf_of_page
 from pipelines.present.terminal import show_page
+from pipelines.present.text import show_key_figures
 
 
 def test_the_pdf_has_the_figures_of_the_page(tmp_path: Path) -> None:

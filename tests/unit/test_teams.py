@@ -57,6 +57,19 @@ def test_the_nearest_unit_counts_and_an_account_of_its_own_wins(tmp_path: Path) 
     assert settings(tmp_path, own).record() == [(ACCOUNT, "0001-01-01", "9999-12-31", "platform")]
 
 
+def test_units_that_are_above_each_other_end_the_search(tmp_path: Path) -> None:
+    """AWS has no such units, and an answer changed by hand may."""
+    answer(tmp_path / "organization", "2026-07-01", "ou-ab12-4")
+    file = tmp_path / "organization" / "2026-07-01.json"
+    content = json.loads(file.read_text())
+    content["OrganizationalUnits"] += [
+        {"Id": "ou-ab12-4", "Name": "A", "ParentId": "ou-ab12-5"},
+        {"Id": "ou-ab12-5", "Name": "B", "ParentId": "ou-ab12-4"},
+    ]
+    file.write_text(json.dumps(content))
+    assert settings(tmp_path, 'organization = "organization"\nunits = {"Research" = "vision"}').assigned == ()
+
+
 @pytest.mark.parametrize(
     ("teams", "message"),
     [

@@ -22,7 +22,7 @@ from pipelines.dashboard.reader import Reader
 from pipelines.engine import Engine
 from pipelines.models.marts import open_marts, readable
 from pipelines.models.warehouse import Warehouse, published_of
-from pipelines.present.render import render_report, report_page
+from pipelines.present.render import report_page
 from pipelines.warehouse.publication import Publication
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -61,7 +61,7 @@ def proof(marts: Engine, published: Publication) -> str:
 
 def proof_of(marts: Engine, published: Publication, month: str | None = None) -> str:
     with charts_drawn_once():
-        return report_page(marts, published, "savings", month)
+        return report_page(marts.query, published, "savings", month)
 
 
 @pytest.fixture(scope="module")
@@ -185,13 +185,13 @@ def test_a_month_without_a_baseline_claims_nothing(marts: Engine, published: Pub
 
 def test_a_month_that_was_not_delivered_is_refused(marts: Engine, published: Publication) -> None:
     with pytest.raises(UsageError, match="2026-05 is not a delivered billing month; choose one of 2026-06, 2026-07"):
-        report_page(marts, published, "savings", "2026-05")
+        report_page(marts.query, published, "savings", "2026-05")
 
 
 def test_the_savings_proof_is_the_same_twice_and_makes_no_request(
     marts: Engine, published: Publication, proof: str
 ) -> None:
-    assert proof == report_page(marts, published, "savings")
+    assert proof == report_page(marts.query, published, "savings")
     assert set(re.findall(r"https?://[^\"' <]+", proof)) <= {
         "http://www.w3.org/2000/svg",
         "http://www.w3.org/1999/xlink",
@@ -211,7 +211,7 @@ def test_a_publication_without_a_mart_states_it(
         return remembered(sql)
 
     with charts_drawn_once():
-        page = render_report("savings", query, published)
+        page = report_page(query, published, "savings")
     assert f"This publication has no {mart}" in words(page)
 
 
