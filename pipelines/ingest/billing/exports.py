@@ -215,7 +215,8 @@ def _store_files(
     delivery: Delivery, store: Store, folder: Path, ratio: float, before: RawDelivery | None, progress: Progress | None
 ) -> tuple[RawFile, ...]:
     # The libraries that read csv and Parquet are imported for new deliveries only.
-    from pipelines.ingest.billing.convert import with_repeats
+    from pipelines.ingest.billing.convert import refuse_copies, sha256_of
+    from pipelines.ingest.billing.repeats import with_repeats_here
 
     # Parquet that is kept as it came need not be fetched twice.
     sizes = {item.key: item.size for item in delivery.objects if item.key.endswith(".parquet")}
@@ -240,7 +241,9 @@ def _store_files(
 
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
         stored = list(pool.map(store_file, range(len(delivery.objects))))
-    return with_repeats(stored, folder, delivery.listed, store.uri)
+    stored = with_repeats_here(stored, folder, delivery.listed.billed, store.uri)
+    refuse_copies(stored, lambda file: sha256_of(folder / file.name), store.uri)
+    return stored
 
 
 def _store_file(
@@ -283,7 +286,7 @@ def ingest_in_store(
     Each executor fetches and converts whole files as `ingest` does; the engine compares lines of several files.
     """
     from pipelines.ingest.billing.convert import refuse_copies
-    from pipelines.ingest.billing.repeats_across import with_repeats_across
+    from pipelines.ingest.billing.repeats import with_repeats
 
     store = Stores().open(source.location, **source.reach)
     _refuse_missing(delivery, store)
@@ -294,20 +297,21 @@ def ingest_in_store(
     files = tuple(file for file, _, _ in made)
     contents = {file.key: content for file, content, _ in made}
     refuse_copies(files, lambda file: contents[file.key], store.uri)
-    raw = RawDelivery(delivery, folder, files, converter_of(delivery.listed))
     with_ids = [file.name for file, _, has_ids in made if has_ids]
-    raw = with_repeats_across(raw, engine, lambda name: target.uri(f"{prefix}/{name}"), with_ids)
+    files = with_repeats(
+        files, delivery.listed.billed, with_ids, engine, lambda name: target.uri(f"{prefix}/{name}"), store.uri
+    )
     for item in target.list(f"{prefix}/ids/"):
         target.delete(item.key)
-    return raw
+    return RawDelivery(delivery, folder, files, converter_of(delivery.listed))
 
 
 def _store_away(
     delivery: Delivery, store: Store, target: Store, prefix: str, ratio: float, number: int
 ) -> tuple[RawFile, str, bool]:
     """Store a delivered file in the bucket; its record, the sha256 as stored, and whether its lines have ids."""
-    from pipelines.ingest.billing.convert import sha256_of, with_repeats
-    from pipelines.ingest.billing.repeats_across import write_ids_of
+    from pipelines.ingest.billing.convert import sha256_of
+    from pipelines.ingest.billing.repeats import write_ids_of
 
     with TemporaryDirectory(prefix="trainledger-") as scratch:
         folder = Path(scratch)
@@ -315,7 +319,6 @@ def _store_away(
         ids = folder / "ids" / file.name
         if has_ids := write_ids_of(folder / file.name, ids):
             target.upload(ids, f"{prefix}/ids/{file.name}")
-        (file,) = with_repeats([file], folder, delivery.listed, store.uri)
         content = sha256_of(folder / file.name)
         target.upload(folder / file.name, f"{prefix}/{file.name}")
     return file, content, has_ids

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing.columns import MONEY, ColumnList, Delivered, Layout, RawFile, snake, tag_keys_of
-from pipelines.ingest.billing.repeats import write_ids
+from pipelines.ingest.billing.identities import write_ids
 from pipelines.ingest.billing.unpack import Allowance
 from pipelines.ingest.billing.values import CALENDAR, MAP, MISSING, maps, pc
 

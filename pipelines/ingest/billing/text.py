@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing import values
 from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, TagKey, snake, tag_keys_of
+from pipelines.ingest.billing.identities import Identities
 from pipelines.ingest.billing.parquet import ListedValues, delivered_columns
-from pipelines.ingest.billing.repeats import Identities
 from pipelines.ingest.billing.unpack import Allowance, Tap, read_header, unpacked
 from pipelines.ingest.billing.values import pc
 
