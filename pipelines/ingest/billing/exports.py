@@ -6,7 +6,7 @@ Only the files a current manifest names are read. Parquet is kept as delivered; 
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock, Semaphore
+from types import MappingProxyType
 
 from pipelines.base.code import code_digest
 from pipelines.base.errors import SourceError, listing
@@ -233,12 +234,9 @@ def _store_files(
             if progress:
                 progress(min(done, total), total, label)
 
-    def store_file(number: int) -> RawFile:
-        before = kept.get(delivery.objects[number].key)
-        return _store_file(
-            delivery, number, store, folder, ratio, kept=before, converting=converting, on_bytes=on_bytes
-        )
-
+    store_file = partial(
+        _store_file, delivery, store, folder, ratio, kept=kept, converting=converting, on_bytes=on_bytes
+    )
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
         stored = list(pool.map(store_file, range(len(delivery.objects))))
     stored = with_repeats_here(stored, folder, delivery.listed.billed, store.uri)
@@ -248,12 +246,12 @@ def _store_files(
 
 def _store_file(
     delivery: Delivery,
-    number: int,
     store: Store,
     folder: Path,
     ratio: float,
+    number: int,
     *,
-    kept: Path | None = None,
+    kept: Mapping[str, Path] = MappingProxyType({}),
     converting: AbstractContextManager | None = None,
     on_bytes: Callable[[int], None] = lambda count: None,
 ) -> RawFile:
@@ -264,7 +262,7 @@ def _store_file(
     item = delivery.objects[number]
     out = folder / f"part-{delivery.fingerprint[:16]}-{number + 1:05d}.parquet"
     delivered = out.with_suffix(".delivered")
-    _fetch(item, store, delivered, kept)
+    _fetch(item, store, delivered, kept.get(item.key))
     seal = sha256_of(delivered)
     file = convert_file(
         delivered,
@@ -315,7 +313,7 @@ def _store_away(
 
     with TemporaryDirectory(prefix="trainledger-") as scratch:
         folder = Path(scratch)
-        file = _store_file(delivery, number, store, folder, ratio)
+        file = _store_file(delivery, store, folder, ratio, number)
         ids = folder / "ids" / file.name
         if has_ids := write_ids_of(folder / file.name, ids):
             target.upload(ids, f"{prefix}/ids/{file.name}")

@@ -158,7 +158,7 @@ class _Bill:
         for tag, name in self._tags:
             arrays.append(texts[tag.position] if tag.key else maps[tag.position])
             if not tag.key:
-                self._map_keys.setdefault(name, {}).update(dict.fromkeys(values.map_keys(maps[tag.position])))
+                self._map_keys.setdefault(name, {}).update(dict.fromkeys(maps[tag.position].keys.unique().to_pylist()))
         self.row_count += block.num_rows
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -202,7 +202,7 @@ class _Bill:
 
     def _amounts(self, name: str, texts: dict[int, pa.Array]) -> pa.Array:
         found = [texts[source.position] for source in self._layout.sources[name] if source.key is None]
-        return values.first(found) if found else pa.nulls(len(next(iter(texts.values()))), pa.string())
+        return pc.coalesce(*found) if found else pa.nulls(len(next(iter(texts.values()))), pa.string())
 
     def _add_silent(self, before: str, after: str, lines: pa.Array, amounts: pa.Array) -> None:
         if lines.true_count:
@@ -214,10 +214,12 @@ class _Bill:
     def _column(self, column: Column, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
         sources = self._layout.sources[column.name]
         found = [
-            texts[source.position] if source.key is None else values.map_value(maps[source.position], source.key)
+            texts[source.position]
+            if source.key is None
+            else pc.map_lookup(maps[source.position], pa.scalar(source.key), "first")
             for source in sources
         ]
-        text = values.first(found)
+        text = pc.coalesce(*found)
         if column.name == self.listed.billed:
             self.billed_total += values.total(text)
         if column.is_filled and text.null_count:

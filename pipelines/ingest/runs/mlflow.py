@@ -38,10 +38,15 @@ _LONGEST_WAIT = 60
 
 
 def state(source: RunSource) -> str:
-    """The server's records of all runs, without their histories; a new point changes its run's last values."""
-    if path := _local(source):
-        return local_state(path)
+    """A digest of the server's records of all runs, without their histories, where a new point changes the last values;
+    of a store's files their names, sizes and times, without artifacts.
+    """
     seal = hashlib.sha256()
+    if path := _local(source):
+        files = [path] if path.is_file() else (Path(folder) / name for folder, name in _recorded(path))
+        entries = sorted(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files)
+        seal.update("\n".join(entries).encode())
+        return seal.hexdigest()
     for run in _Server(source.location).runs():
         seal.update(json.dumps([run.get("info"), run.get("data")], sort_keys=True).encode())
     return seal.hexdigest()
@@ -201,13 +206,6 @@ def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warni
 _START_SECONDS = 180
 # The server would start processes for jobs of its own.
 _NO_JOBS = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false"
-
-
-def local_state(path: Path) -> str:
-    """A digest of the names, sizes and times of a store's files; artifacts do not count."""
-    files = [path] if path.is_file() else (Path(folder) / name for folder, name in _recorded(path))
-    entries = sorted(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files)
-    return hashlib.sha256("\n".join(entries).encode()).hexdigest()
 
 
 @contextmanager
