@@ -106,7 +106,8 @@ class RawBill:
         for raw in delivered if self._cluster is None else ():
             self.bring(raw)
         for view, files in select.views.items():
-            engine.scan_files(view, [self._uri(file) for file in files] if self._cluster and self._store else files)
+            bucket = self._store if self._cluster else None
+            engine.scan_files(view, [bucket.uri(self._key(file)) for file in files] if bucket else files)
 
     def shared_accounts(self, stored: Sequence[RawDelivery], engine: Engine) -> pl.DataFrame:
         """Each account of a payer that several of these deliveries of one month bill for the same month.
@@ -211,10 +212,6 @@ class RawBill:
 
     def _key(self, path: Path) -> str:
         return f"raw/{path.relative_to(self._raw_root).as_posix()}"
-
-    def _uri(self, path: Path) -> str:
-        assert self._store
-        return self._store.uri(self._key(path))
 
     def _select(self, table: str, period: str | None) -> RawSelect:
         if period is None:
