@@ -7,7 +7,6 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -32,8 +31,7 @@ Progress = Callable[[int, int, str], None]
 # The module whose code makes the files of the raw store.
 CONVERTER = "pipelines.ingest.billing.convert"
 
-# Fetching waits on the network, converting on the processor and takes some 400 MB a file.
-_FETCHED_AT_ONCE = 4
+# Converting takes the processor and some 400 MB a file.
 _CONVERTED_AT_ONCE = 2
 # So much of a fingerprint is the manifest's, the rest may be that of its files' tags.
 _OF_MANIFEST = 8
@@ -237,8 +235,7 @@ def _store_files(
     store_file = partial(
         _store_file, delivery, store, folder, ratio, kept=kept, converting=converting, on_bytes=on_bytes
     )
-    with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
-        stored = list(pool.map(store_file, range(len(delivery.objects))))
+    stored = in_threads(store_file, range(len(delivery.objects)))
     stored = with_repeats_here(stored, folder, delivery.listed.billed, store.uri)
     refuse_copies(stored, lambda file: sha256_of(folder / file.name), store.uri)
     return stored

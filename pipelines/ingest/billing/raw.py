@@ -3,7 +3,6 @@
 import hashlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -26,8 +25,6 @@ from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.storage_local import LocalStore
 from pipelines.warehouse.stores import Stores
 
-# Listing waits on the network, and a listing of years takes some memory.
-_LISTED_AT_ONCE = 4
 # The files that describe deliveries, which a fresh machine copies from the bucket first.
 _RECORDS = (RECORD, CACHE)
 # Payer, account and month that a line bills, as the staging models read them.
@@ -65,8 +62,8 @@ class RawBill:
         A month whose manifest is gone, as buckets forget old months, stays as it was last delivered here.
         """
         self._fetch_records()
-        with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
-            found = [delivery for found in pool.map(self._delivered, self._sources.values()) for delivery in found]
+        listed = in_threads(self._delivered, [*self._sources.values()])
+        found = [delivery for deliveries in listed for delivery in deliveries]
         for cache in self._raw_root.rglob(CACHE):
             self._keep_record(cache)
         return found
