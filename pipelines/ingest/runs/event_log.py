@@ -48,8 +48,8 @@ class EventLog:
     def __init__(self, store: Store):
         self._store = store
         self._keys: list[str] = []
+        # By kind of event; those of "" have when each attempt was seen.
         self._frames: dict[str, list[pl.DataFrame]] = {}
-        self._seen: list[pl.DataFrame] = []
         # The runs of each file.
         self._owners: list[pl.DataFrame] = []
         self._runs = pl.Enum([])
@@ -86,12 +86,14 @@ class EventLog:
                 self._read_waiting()
                 self._fault(len(self._keys) - 1, str(error))
         self._read_waiting()
-        self._number_runs()
+        # Run ids become numbers in their order: millions of events are sorted, grouped and joined by them.
+        found = {kind: pl.concat(frames) for kind, frames in self._frames.items()}
+        self._runs = pl.Enum(found[""]["run_id"].unique().sort() if found else [])
+        self._frames = {kind: [frame.cast({"run_id": self._runs})] for kind, frame in found.items()}
 
     def frame(self, kind: str) -> pl.DataFrame:
         """The events of one kind: BASE and a column per field of FIELDS[kind]; null where a line lacks it."""
-        empty = pl.DataFrame(schema=_schema(kind) | {"run_id": self._runs})
-        return self._without_aside(pl.concat([empty, *self._frames.get(kind, ())]))
+        return self._without_aside(self._all(kind))
 
     def ordered(self, kind: str) -> pl.DataFrame:
         """The events of one kind by run and time, equal times by content: no order of delivery shows."""
@@ -99,9 +101,7 @@ class EventLog:
 
     def seen(self) -> pl.DataFrame:
         """First and last event, and most tokens of a heartbeat by (run_id, attempt_no); NO_ATTEMPT is the whole run."""
-        return self._without_aside(
-            _spans(pl.concat([pl.DataFrame(schema=_SEEN | {"run_id": self._runs}), *self._seen]))
-        )
+        return self._without_aside(_spans(self._all("")))
 
     def place(self, file_no: int, line_no: int) -> str:
         return f"{self._store.uri(self._keys[file_no])} line {line_no}"
@@ -147,10 +147,9 @@ class EventLog:
         kind = pl.col("instance_type")
         events["resource_joined"] = pl.when(kind.n_unique() == 1).then(kind.first())
         for name, facts in events.items():
-            empty = pl.DataFrame(schema=_schema(name))
-            frame = pl.concat([empty, *(one.cast({"run_id": pl.String}) for one in self._frames.get(name, ()))])
+            frame = self._all(name).cast({"run_id": pl.String})
             found = found.join(frame.sort("at").group_by("run_id").agg(facts), on="run_id", how="left")
-        seen = pl.concat([pl.DataFrame(schema=_SEEN), *(one.cast({"run_id": pl.String}) for one in self._seen)])
+        seen = self._all("").cast({"run_id": pl.String})
         times = seen.group_by("run_id").agg(started_at=pl.col("first_at").min(), last_seen_at=pl.col("last_at").max())
         return found.join(times, on="run_id", how="left")
 
@@ -158,14 +157,9 @@ class EventLog:
         self._faults.setdefault(file_no, fault)
         self._fault_counts[file_no] += 1
 
-    def _number_runs(self) -> None:
-        """Make run ids numbers in their order: millions of events are sorted, grouped and joined by them."""
-        frames = {"": self._seen, **self._frames}
-        found = {kind: pl.concat(parts) for kind, parts in frames.items() if parts}
-        run_ids = found[""]["run_id"].unique().sort() if found else []
-        self._runs = pl.Enum(run_ids)
-        for kind, frame in found.items():
-            frames[kind][:] = [frame.cast({"run_id": self._runs})]
+    def _all(self, kind: str) -> pl.DataFrame:
+        empty = pl.DataFrame(schema=(_schema(kind) if kind else _SEEN) | {"run_id": self._runs})
+        return pl.concat([empty, *self._frames.get(kind, ())])
 
     def _without_aside(self, found: pl.DataFrame) -> pl.DataFrame:
         return found.filter(~pl.col("run_id").cast(pl.String).is_in([*self.aside])) if self.aside else found
@@ -235,7 +229,7 @@ class EventLog:
         seen = found.select("run_id", "attempt_no", first_at="at", last_at="at", tokens_seen=tokens)
         if kind in _OF_THE_RUN:
             seen = seen.with_columns(attempt_no=pl.lit(NO_ATTEMPT, pl.Int64))
-        self._seen.append(_spans(seen))
+        self._frames.setdefault("", []).append(_spans(seen))
         self._owners.append(found.select(*_OWNERS).unique())
         if kind and kind not in _KEEPS_NOTHING:
             self._frames.setdefault(kind, []).append(found.sort("file_no", "line_no"))
