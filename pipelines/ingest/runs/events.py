@@ -11,7 +11,7 @@ import polars as pl
 
 from pipelines.base.errors import SourceError, shown
 from pipelines.config.sources import RunSource
-from pipelines.ingest.json_lines import SUFFIXES, by_suffix
+from pipelines.ingest.json_lines import SUFFIXES, by_suffix, skipped
 from pipelines.ingest.runs.event import FIELDS, clock
 from pipelines.ingest.runs.event_log import NO_ATTEMPT, EventLog
 from pipelines.ingest.runs.records import SCHEMAS, UNREAD, RunRecords, open_run_store
@@ -45,10 +45,7 @@ def read(source: RunSource) -> RunRecords:
         warnings.append(
             f"{store.location} is empty: no run is recorded there yet; check `location` if training has run."
         )
-    if others:
-        warnings.append(
-            f"{store.location}: {len(others)} files like {others[0]} are skipped; name event files {suffixes}."
-        )
+    warnings += skipped(store.location, others, f"; name event files {suffixes}")
     typed = {
         # Sorted while run ids are numbers; the source is the same in every row.
         table: frame.sort(*(name for name in SCHEMAS[table] if name in frame.columns), nulls_last=True)
