@@ -55,10 +55,9 @@ class EventLog:
         self._runs = pl.Enum([])
         # Blocks that wait to be read together: the number of their file and of their first line.
         self._waiting: list[tuple[int, int, bytes]] = []
-        self._strange: Counter[tuple[str, str]] = Counter()
-        self._unknown: Counter[str] = Counter()
-        # Where the first of each lies, by kind and field.
-        self._first: dict[tuple[str, str], str] = {}
+        # Fields by kind that are unknown, None where the kind is, and where the first of each lies.
+        self._unknown: Counter[tuple[str, str | None]] = Counter()
+        self._first: dict[tuple[str, str | None], str] = {}
         self._cut: list[str] = []
         # The first fault of each file with something that is of no run, and how many it has.
         self._faults: dict[int, str] = {}
@@ -108,13 +107,11 @@ class EventLog:
     def warnings(self) -> list[str]:
         """One sentence for each thing that was skipped."""
         unknown = (
-            f"{self._first[kind, '']}: unknown kind {shown(kind)} skipped{_more(count)}; correct the kind."
-            for kind, count in self._unknown.items()
-        )
-        strange = (
-            f"{self._first[kind, field]}: unknown field {shown(field)} of {kind} skipped{_more(count)}; "
+            f"{self._first[kind, field]}: unknown kind {shown(kind)} skipped{_more(count)}; correct the kind."
+            if field is None
+            else f"{self._first[kind, field]}: unknown field {shown(field)} of {kind} skipped{_more(count)}; "
             "correct its name."
-            for (kind, field), count in self._strange.items()
+            for (kind, field), count in self._unknown.items()
         )
         aside = (
             f"Run {shown(run)}{ASIDE}, so what its machines cost is no run's: {why}" for run, why in self.aside.items()
@@ -129,7 +126,7 @@ class EventLog:
             "indicative."
             for file_no, fault in self._faults.items()
         )
-        return [*unknown, *strange, *self._cut, *odd_ends, *faults, *aside]
+        return [*unknown, *self._cut, *odd_ends, *faults, *aside]
 
     def unread(self) -> pl.DataFrame:
         """The runs of which an event cannot be read, with what the others record; a null run for a file without one."""
@@ -193,29 +190,24 @@ class EventLog:
         """The event of a line; None where it is skipped or its run is set aside, with a warning."""
         if not line or line.isspace():
             return None
-        where = self._store.uri(self._keys[file_no])
+        place = self.place(file_no, number)
         try:
             event = parse_event(line)
         except Wrong as wrong:
             # A crash can only cut the very end: it leaves the start of an object and no line end.
-            if is_whole or not line.lstrip().startswith(b"{") or line.rstrip().endswith(b"}"):
-                if (run := run_of(line)) is None:
-                    self._fault(file_no, f"{where} line {number} {wrong}")
-                    return None
-                self.aside.setdefault(run, f"{where} line {number} {wrong}")
-                return None
-            self._cut.append(
-                f"{where} ends in the middle of line {number}; that event is skipped. Write it again if it is lost."
-            )
+            if not is_whole and line.lstrip().startswith(b"{") and not line.rstrip().endswith(b"}"):
+                end = f"{self._store.uri(self._keys[file_no])} ends in the middle of line {number}"
+                self._cut.append(f"{end}; that event is skipped. Write it again if it is lost.")
+            elif (run := run_of(line)) is None:
+                self._fault(file_no, f"{place} {wrong}")
+            else:
+                self.aside.setdefault(run, f"{place} {wrong}")
             return None
         if event.odd_end:
-            self._odd_ends.setdefault(event.run_id, f"{where} line {number} {event.odd_end}")
-        for field in event.strange:
-            self._strange[event.kind, field] += 1
-            self._first.setdefault((event.kind, field), f"{where} line {number}")
-        if event.kind not in FIELDS:
-            self._unknown[event.kind] += 1
-            self._first.setdefault((event.kind, ""), f"{where} line {number}")
+            self._odd_ends.setdefault(event.run_id, f"{place} {event.odd_end}")
+        for field in event.strange if event.kind in FIELDS else (None,):
+            self._unknown[event.kind, field] += 1
+            self._first.setdefault((event.kind, field), place)
         return event
 
     def _keep(self, kind: str, frames: list[pl.DataFrame]) -> None:
