@@ -55,8 +55,19 @@ def state(source: RunSource) -> str:
 def read(source: RunSource) -> RunRecords:
     """Every run of every experiment, deleted ones too, with the whole history of its metrics."""
     where = f"[[runs]] {source.name}"
+    rows = RunRows(source)
+    run_ids: dict[str, str] = {}
     with served(path, where) if (path := _local(source)) else nullcontext(source.location) as address:
-        return _read(source, _Server(address))
+        server = _Server(address)
+        for run in server.runs():
+            own = run["info"].get("run_id")
+            tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
+            run_ids[own] = rows.id_of(tags, own)
+            rows.add(run_ids[own], f"{where}: MLflow run {own}", _run, run, tags, server, rows.warnings)
+    # A parent is named by MLflow's own id.
+    for row in rows.tables.get("run", ()):
+        row["parent_run_id"] = run_ids.get(row["parent_run_id"], row["parent_run_id"])
+    return rows.records()
 
 
 def _local(source: RunSource) -> Path | None:
@@ -68,22 +79,6 @@ def _local(source: RunSource) -> Path | None:
         return path.resolve()
     where = f"[[runs]] {source.name}: location {redacted(source.location)}"
     raise UsageError(f"{where} is neither an http address of MLflow nor its mlruns folder or SQLite file.")
-
-
-def _read(source: RunSource, server: "_Server") -> RunRecords:
-    rows = RunRows(source)
-    run_ids: dict[str, str] = {}
-    for run in server.runs():
-        own = run["info"].get("run_id")
-        tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
-        run_id = rows.id_of(tags, own)
-        where = f"[[runs]] {source.name}: MLflow run {own}"
-        rows.add(run_id, where, _run, run, tags, server, rows.warnings)
-        run_ids[own] = run_id
-    # A parent is named by MLflow's own id.
-    for row in rows.tables.get("run", ()):
-        row["parent_run_id"] = run_ids.get(row["parent_run_id"], row["parent_run_id"])
-    return rows.records()
 
 
 class _Server:
