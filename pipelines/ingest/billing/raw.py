@@ -82,20 +82,18 @@ class RawBill:
 
     def fingerprint(self, table: str, period: str | None) -> str:
         """A text that changes when anything a model can see of the month's lines in a raw table does."""
-        select = self._select(table, period)
-        raws = [raw for raw in self.ingest(period or "") if raw.delivery.listed.table == table]
-        return select.sql + " ".join(f"{raw.delivery.fingerprint} {raw.converter}" for raw in raws)
+        select, delivered = self._select(table, period)
+        return select.sql + " ".join(f"{raw.delivery.fingerprint} {raw.converter}" for raw in delivered)
 
     def warnings(self, period: str) -> dict[str, tuple[str, ...]]:
         """By delivered raw table: values read as missing, and tags with several spellings; one sentence each."""
         delivered = {raw.delivery.listed.table for raw in self.ingest(period)}
-        return {table: self._select(table, period).warnings for table in sorted(delivered)}
+        return {table: self._select(table, period)[0].warnings for table in sorted(delivered)}
 
     def view(self, engine: Engine, table: str, period: str | None) -> None:
         """Name the month's lines of a raw table, under its normalized columns, in an engine."""
-        select = self._select(table, period)
-        delivered = self.ingest(period or "")
-        self.scan(engine, select, [raw for raw in delivered if raw.delivery.listed.table == table])
+        select, delivered = self._select(table, period)
+        self.scan(engine, select, delivered)
         engine.view_sql(table, select.sql)
 
     def scan(self, engine: Engine, select: RawSelect, delivered: Sequence[RawDelivery]) -> None:
@@ -210,7 +208,8 @@ class RawBill:
     def _key(self, path: Path) -> str:
         return f"raw/{path.relative_to(self._raw_root).as_posix()}"
 
-    def _select(self, table: str, period: str | None) -> RawSelect:
+    def _select(self, table: str, period: str | None) -> tuple[RawSelect, list[RawDelivery]]:
+        """The SELECT that shows the month's lines of a raw table, and the deliveries it reads."""
         if period is None:
             raise SourceError("The bill is read one month at a time; a model over it must be replaced by month.")
         delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
@@ -219,7 +218,7 @@ class RawBill:
         if key not in self._selects:
             listed = next(listed for listed in LISTS if listed.table == table)
             self._selects[key] = raw_select(delivered, self._settings.tag_keys, listed)
-        return self._selects[key]
+        return self._selects[key], delivered
 
 
 class PublishedBill(RawBill):
