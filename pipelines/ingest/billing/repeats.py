@@ -118,7 +118,7 @@ def _repeats(
     group: Sequence[RawFile], billed: str, engine: Engine, uri: Callable[[str], str]
 ) -> Iterator[tuple[str, str]]:
     """The stored name of a file and a sentence on lines of it that are repeated."""
-    flat = [column.name for column in group[0].columns if column.form not in ("map", "any", "other")]
+    flat = [one.name for one in group[0].columns if one.form not in ("map", "any", "other") or one.type == "bool"]
     named = {snake(name): f"delivered_lines.{identifier(name)}" for name in reversed(flat)}
     own = ", ".join(["partition by ids.id", *(f"delivered_lines.{identifier(name)}" for name in flat)])
     every = f"{own} order by delivered_lines.filename, file_row_number"
