@@ -197,7 +197,7 @@ def current_delivery(place: Path) -> tuple[str, Path]:
 def _needed() -> Iterator[tuple[str, str]]:
     """The columns some model of the bill names, and those that mark repeated lines, each with an aggregate of it."""
     from pipelines.ingest.billing.columns import CUR, MONEY
-    from pipelines.ingest.billing.repeats import IDENTITY
+    from pipelines.ingest.billing.identities import IDENTITY
     from pipelines.models.catalog import load_catalog
 
     reading = [model.text for model in load_catalog().ordered if CUR.table in model.inputs]

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import groupby
-from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -39,17 +38,10 @@ def doctor(
             console.say(subject)
             for finding in found:
                 findings.append(finding)
-                _show(finding.status, finding.check, finding.message, console)
+                head = f"  {finding.status.ljust(_STATUS_WIDTH)}  {finding.check.ljust(_CHECK_WIDTH)}  "
+                console.say(head + finding.message, len(head))
             console.say("")
         counts = Counter(finding.status for finding in findings)
         counted = (f"{counts[status]} {status}" for status in ("ok", "warn", "fail", "not checked"))
         console.say(", ".join(counted) + ".")
     raise typer.Exit(exit_code(findings))
-
-
-def _show(status: str, check: str, message: str, console: Console) -> None:
-    head = f"  {status.ljust(_STATUS_WIDTH)}  {check.ljust(_CHECK_WIDTH)}  "
-    # An address or a key stays in one piece, to be copied.
-    lines = wrap(message, max(console.width - len(head), 20), break_long_words=False, break_on_hyphens=False)
-    for at, line in enumerate(lines):
-        console.say((head if at == 0 else " " * len(head)) + line)

@@ -22,6 +22,11 @@ def by_suffix(listed: Sequence[Object], suffixes: tuple[str, ...] = SUFFIXES) ->
     return files, [key for key in others if not key.rpartition("/")[2].startswith((".", "_"))]
 
 
+def skipped(location: str | None, keys: Sequence[str], fix: str) -> list[str]:
+    """The warning about files that are not read, if there are any; `fix` is how to name them."""
+    return [f"{location}: {len(keys)} files like {keys[0]} are skipped{fix}."] if keys else []
+
+
 def blocks_of_file(
     key: str, content: BinaryIO, size: int, where: str, block_bytes: int = _BLOCK_BYTES
 ) -> Iterator[bytes]:

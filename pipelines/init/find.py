@@ -237,7 +237,9 @@ def chosen(candidates: Sequence[Candidate]) -> list[Candidate]:
     best: list[Candidate] = []
     others: list[Candidate] = []
     for one in sorted(candidates, key=_merits, reverse=True):
-        rival = next((read for read in best if not _are_apart(read, one)), None)
+        # A bill without a payer may be of any.
+        payers = one.seen.payers
+        rival = next((read for read in best if not payers or not read.seen.payers or payers & read.seen.payers), None)
         if rival is None:
             best.append(one)
             continue
@@ -283,8 +285,3 @@ def _merits(one: Candidate) -> tuple[bool, bool, str, int, int]:
     kind = _PREFERRED.index(one.bill.kind)
     is_hourly = one.seen.granularity == "hourly"
     return is_hourly, one.seen.resource_count > 0, one.month, kind, len(one.bill.deliveries)
-
-
-def _are_apart(one: Candidate, other: Candidate) -> bool:
-    """Whether two bills have no payer in common; one without a payer may be of any."""
-    return bool(one.seen.payers and other.seen.payers) and not one.seen.payers & other.seen.payers

@@ -66,14 +66,12 @@ def show_changes(changes: Sequence[Change], agreeing: int, console: Console) -> 
 
 def as_toml(prices: Sequence[ListPrice]) -> str:
     """`[[prices]]` entries to be appended to a configuration file."""
-    entries = []
-    for price in prices:
-        entries.append(
-            f'\n[[prices]]\ninstance_type = "{price.instance_type}"\nregion_id = "{price.region_id}"\n'
-            f'offer = "{price.offer}"\nfrom_date = {price.from_date}\n'
-            f'price_per_hour_usd = "{price.price_per_hour_usd}"\nsource = "{price.source}"\n'
-        )
-    return "".join(entries)
+    return "".join(
+        f'\n[[prices]]\ninstance_type = "{price.instance_type}"\nregion_id = "{price.region_id}"\n'
+        f'offer = "{price.offer}"\nfrom_date = {price.from_date}\n'
+        f'price_per_hour_usd = "{price.price_per_hour_usd}"\nsource = "{price.source}"\n'
+        for price in prices
+    )
 
 
 def _offered(path: Path, instance_types: Collection[str]) -> list[ListPrice]:

@@ -90,41 +90,27 @@ def parse_saving(text: str) -> Decimal:
     return saving
 
 
-def repriced(settings: Settings, workload: str, at: date, offer: str, region: str) -> list[Repriced]:
-    """Every pair of a workload of the newest publication, as `reprice_workload`."""
-    warehouse = Warehouse(settings)
-    with open_marts(warehouse, published_of(warehouse)) as marts:
-        return reprice_workload(marts, published_book(marts), workload, at, offer, region)
-
-
 def claimed(claim: str, types: Pair, then: str | None, prices: Pair, at: date, offer: str, region: str) -> Repriced:
     """A published claim, repriced with the reviewed list, not with the prices of our own bill."""
     saving, book = parse_saving(claim), reviewed_book()
-    options = ("--gpu", "--trainium")
-    before, now = [], []
-    for option, instance_type, price in zip(options, types, prices, strict=True):
+    held: list[tuple[Price, Price]] = []
+    for option, instance_type, price in zip(("--gpu", "--trainium"), types, prices, strict=True):
         if instance_type is None:
             raise UsageError(f"{option} is required: the instance type of the claim.")
-        now.append(book.at(instance_type, at, offer, region))
+        now = book.at(instance_type, at, offer, region)
         if price is not None:
-            before.append(book.entered(instance_type, _price_of(f"{option}-price", price), f"{option}-price"))
+            before = book.entered(instance_type, _price_of(f"{option}-price", price), f"{option}-price")
         elif then is not None:
-            before.append(book.at(instance_type, day_of("--then", then), offer, region))
+            before = book.at(instance_type, day_of("--then", then), offer, region)
         else:
             raise UsageError(f"--then is required: the price date of the claim; or give {option}-price.")
-    for option, price, wanted in zip(options, now, ("gpu", "trainium"), strict=True):
-        if (family := book.family(price.instance_type)) != wanted:
+        held.append((before, now))
+    for (_, now), wanted in zip(held, FAMILIES, strict=True):
+        if (family := book.family(now.instance_type)) != wanted:
             fix = "swap the two or choose another type"
-            raise UsageError(f"{option} {price.instance_type} belongs to family {family}; {fix}.")
-    return reprice_claim(saving, (before[0], before[1]), (now[0], now[1]), at, region)
-
-
-def reprice_claim(
-    saving: Decimal, then: tuple[Price, Price], now: tuple[Price, Price], at: date, region: str
-) -> Repriced:
-    """A published saving at other prices of the same two instance types."""
-    (gpu_then, trainium_then), (gpu, trainium) = then, now
-    prices = (one.usd_per_hour for one in (gpu_then, gpu, trainium_then, trainium))
+            raise UsageError(f"--{wanted} {now.instance_type} belongs to family {family}; {fix}.")
+    (gpu_then, gpu), (trainium_then, trainium) = held
+    rates = (price.usd_per_hour for pair in held for price in pair)
     return Repriced(
         subject=f"{gpu.instance_type} and {trainium.instance_type}",
         at=at,
@@ -132,32 +118,32 @@ def reprice_claim(
         sides=(Side(gpu, gpu_then), Side(trainium, trainium_then)),
         saving_before=saving,
         before="as claimed",
-        saving=repriced_saving(saving, *prices),
+        saving=repriced_saving(saving, *rates),
     )
 
 
-def reprice_workload(
-    marts: Engine, book: PriceBook, workload: str, at: date, offer: str, region: str
-) -> list[Repriced]:
-    """Every pair of a workload, by the instance-hours its runs took for a unit of work."""
-    workload_id = _workload(marts, workload)
-    pairs = marts.query(
-        "select workload_id, baseline_instance_type, candidate_instance_type, billing_currency, unit_measure, "
-        "max(saving_ratio) filter (where cost_basis = 'effective') as effective_saving, "
-        "max(saving_ratio) filter (where cost_basis = 'list') as list_saving, "
-        "max(saving_low_ratio) filter (where cost_basis = 'list') as low, "
-        "max(saving_high_ratio) filter (where cost_basis = 'list') as high, "
-        + ", ".join(
-            f"max({side}_hours_per_unit) as {side}_hours, "
-            f"max({side}_run_count + coalesce({side}_failed_run_count, 0)) as {side}_runs"
-            for side in SIDES
+def repriced(settings: Settings, workload: str, at: date, offer: str, region: str) -> list[Repriced]:
+    """Every pair of a workload of the newest publication, by the instance-hours its runs took for a unit of work."""
+    warehouse = Warehouse(settings)
+    sides = ", ".join(
+        f"max({side}_hours_per_unit) as {side}_hours, "
+        f"max({side}_run_count + coalesce({side}_failed_run_count, 0)) as {side}_runs"
+        for side in SIDES
+    )
+    with open_marts(warehouse, published_of(warehouse)) as marts:
+        workload_id = _workload(marts, workload)
+        pairs = marts.query(
+            "select workload_id, baseline_instance_type, candidate_instance_type, billing_currency, unit_measure, "
+            "max(saving_ratio) filter (where cost_basis = 'effective') as effective_saving, "
+            "max(saving_ratio) filter (where cost_basis = 'list') as list_saving, "
+            "max(saving_low_ratio) filter (where cost_basis = 'list') as low, "
+            f"max(saving_high_ratio) filter (where cost_basis = 'list') as high, {sides} "
+            f"from mart_silicon_comparison where workload_id = {quoted(workload_id)} and unit_measure <> 'none' "
+            "group by all having max(saving_ratio) is not null order by all"
         )
-        + " "
-        f"from mart_silicon_comparison where workload_id = {quoted(workload_id)} and unit_measure <> 'none' "
-        "group by all having max(saving_ratio) is not null order by all"
-    )
-    if pairs.is_empty():
-        raise CheckError(f"{workload_id} cannot be repriced: {_one_sided(marts, workload_id)}.")
+        if pairs.is_empty():
+            raise CheckError(f"{workload_id} cannot be repriced: {_one_sided(marts, workload_id)}.")
+        book = published_book(marts)
     return [_pair(book, pair, at, offer, region) for pair in pairs.iter_rows(named=True)]
 
 

@@ -99,7 +99,7 @@ def test_lines_that_stand_in_two_files_of_a_delivery_are_reported(
     both = {f"a.{form}": pack(LINES), f"b.{form}": pack([line(4, "2.00"), *LINES[1:]])}
     (raw,) = stored(cur2_export(tmp_path, both), tmp_path / "raw")
     (warning,) = raw.warnings
-    assert not [*raw.folder.glob("*.ids")]
+    assert not [*raw.folder.glob("*ids")]
     # A csv's header is its row 1.
     first, other = (3, 3) if form == "csv.gz" else (2, 2)
     message = (

@@ -90,6 +90,3 @@ def test_maps_are_json_objects() -> None:
     read, unread = values.maps(texts)
     assert read.to_pylist() == [[("user_run_id", "r-42"), ("n", "1")], [], None, None, None]
     assert unread.to_pylist() == [False, False, False, True, True]
-    assert values.map_keys(read) == ["user_run_id", "n"]
-    assert values.map_value(read, "user_run_id").to_pylist() == ["r-42", None, None, None, None]
-    assert values.map_value(read, "empty").to_pylist() == [None] * 5

@@ -9,7 +9,7 @@ with few, and the source of this with its date.
 import csv
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, cached_property
@@ -226,15 +226,6 @@ CUR = ColumnList(
 )
 FOCUS = ColumnList("aws_focus_line_item", "billed_cost", "list_cost", "FOCUS export")
 LISTS = (CUR, FOCUS)
-
-
-def tag_keys_of(tags: Iterable[tuple[Tag, str]], map_keys: Callable[[str], Iterable[str]]) -> tuple[TagKey, ...]:
-    """Every tag in these tag columns, each with its name in Parquet; `map_keys` gives the keys of one."""
-    return tuple(
-        TagKey(key, tag.container, column, in_map=tag.key is None)
-        for tag, column in tags
-        for key in ([tag.key] if tag.key else map_keys(column))
-    )
 
 
 def tag_containers() -> tuple[str, ...]:

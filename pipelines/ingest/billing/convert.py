@@ -6,7 +6,6 @@ The code this module imports decides what the raw store holds, so a delivery is 
 import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +13,6 @@ import polars as pl
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing.columns import FOCUS, ColumnList, RawFile, snake
 from pipelines.ingest.billing.parquet import inspect
-from pipelines.ingest.billing.repeats import ids_of, repeated_lines
 from pipelines.ingest.billing.text import convert
 from pipelines.ingest.billing.unpack import PARQUET, Allowance, magic
 
@@ -45,25 +43,6 @@ def convert_file(
     if listed is FOCUS:
         refuse_origins(out, allowed.where)
     return file
-
-
-def with_repeats(
-    stored: Sequence[RawFile], folder: Path, listed: ColumnList, uri: Callable[[str], str]
-) -> tuple[RawFile, ...]:
-    """The records of files, and their warnings with those on lines that the delivery has twice; removes their ids.
-
-    Raises SourceError where two files hold the same bytes; `uri` gives the address of a key for it.
-    """
-    files = {file.key: folder / file.name for file in stored}
-    repeated = repeated_lines(files, listed.billed, uri)
-    for file in files.values():
-        ids_of(file).unlink(missing_ok=True)
-    found = tuple(
-        replace(file, warnings=(*file.warnings, *(f"{file.key}: {each}" for each in repeated.get(file.key, ()))))
-        for file in stored
-    )
-    refuse_copies(found, lambda file: sha256_of(files[file.key]), uri)
-    return found
 
 
 def refuse_copies(files: Sequence[RawFile], digest: Callable[[RawFile], str], uri: Callable[[str], str]) -> None:

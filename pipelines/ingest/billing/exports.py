@@ -6,14 +6,14 @@ Only the files a current manifest names are read. Parquet is kept as delivered; 
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock, Semaphore
+from types import MappingProxyType
 
 from pipelines.base.code import code_digest
 from pipelines.base.errors import SourceError, listing
@@ -31,8 +31,7 @@ Progress = Callable[[int, int, str], None]
 # The module whose code makes the files of the raw store.
 CONVERTER = "pipelines.ingest.billing.convert"
 
-# Fetching waits on the network, converting on the processor and takes some 400 MB a file.
-_FETCHED_AT_ONCE = 4
+# Converting takes the processor and some 400 MB a file.
 _CONVERTED_AT_ONCE = 2
 # So much of a fingerprint is the manifest's, the rest may be that of its files' tags.
 _OF_MANIFEST = 8
@@ -215,7 +214,8 @@ def _store_files(
     delivery: Delivery, store: Store, folder: Path, ratio: float, before: RawDelivery | None, progress: Progress | None
 ) -> tuple[RawFile, ...]:
     # The libraries that read csv and Parquet are imported for new deliveries only.
-    from pipelines.ingest.billing.convert import with_repeats
+    from pipelines.ingest.billing.convert import refuse_copies, sha256_of
+    from pipelines.ingest.billing.repeats import with_repeats_here
 
     # Parquet that is kept as it came need not be fetched twice.
     sizes = {item.key: item.size for item in delivery.objects if item.key.endswith(".parquet")}
@@ -232,25 +232,23 @@ def _store_files(
             if progress:
                 progress(min(done, total), total, label)
 
-    def store_file(number: int) -> RawFile:
-        before = kept.get(delivery.objects[number].key)
-        return _store_file(
-            delivery, number, store, folder, ratio, kept=before, converting=converting, on_bytes=on_bytes
-        )
-
-    with ThreadPoolExecutor(_FETCHED_AT_ONCE) as pool:
-        stored = list(pool.map(store_file, range(len(delivery.objects))))
-    return with_repeats(stored, folder, delivery.listed, store.uri)
+    store_file = partial(
+        _store_file, delivery, store, folder, ratio, kept=kept, converting=converting, on_bytes=on_bytes
+    )
+    stored = in_threads(store_file, range(len(delivery.objects)))
+    stored = with_repeats_here(stored, folder, delivery.listed.billed, store.uri)
+    refuse_copies(stored, lambda file: sha256_of(folder / file.name), store.uri)
+    return stored
 
 
 def _store_file(
     delivery: Delivery,
-    number: int,
     store: Store,
     folder: Path,
     ratio: float,
+    number: int,
     *,
-    kept: Path | None = None,
+    kept: Mapping[str, Path] = MappingProxyType({}),
     converting: AbstractContextManager | None = None,
     on_bytes: Callable[[int], None] = lambda count: None,
 ) -> RawFile:
@@ -261,7 +259,7 @@ def _store_file(
     item = delivery.objects[number]
     out = folder / f"part-{delivery.fingerprint[:16]}-{number + 1:05d}.parquet"
     delivered = out.with_suffix(".delivered")
-    _fetch(item, store, delivered, kept)
+    _fetch(item, store, delivered, kept.get(item.key))
     seal = sha256_of(delivered)
     file = convert_file(
         delivered,
@@ -283,7 +281,7 @@ def ingest_in_store(
     Each executor fetches and converts whole files as `ingest` does; the engine compares lines of several files.
     """
     from pipelines.ingest.billing.convert import refuse_copies
-    from pipelines.ingest.billing.repeats_across import with_repeats_across
+    from pipelines.ingest.billing.repeats import with_repeats
 
     store = Stores().open(source.location, **source.reach)
     _refuse_missing(delivery, store)
@@ -294,28 +292,28 @@ def ingest_in_store(
     files = tuple(file for file, _, _ in made)
     contents = {file.key: content for file, content, _ in made}
     refuse_copies(files, lambda file: contents[file.key], store.uri)
-    raw = RawDelivery(delivery, folder, files, converter_of(delivery.listed))
     with_ids = [file.name for file, _, has_ids in made if has_ids]
-    raw = with_repeats_across(raw, engine, lambda name: target.uri(f"{prefix}/{name}"), with_ids)
+    files = with_repeats(
+        files, delivery.listed.billed, with_ids, engine, lambda name: target.uri(f"{prefix}/{name}"), store.uri
+    )
     for item in target.list(f"{prefix}/ids/"):
         target.delete(item.key)
-    return raw
+    return RawDelivery(delivery, folder, files, converter_of(delivery.listed))
 
 
 def _store_away(
     delivery: Delivery, store: Store, target: Store, prefix: str, ratio: float, number: int
 ) -> tuple[RawFile, str, bool]:
     """Store a delivered file in the bucket; its record, the sha256 as stored, and whether its lines have ids."""
-    from pipelines.ingest.billing.convert import sha256_of, with_repeats
-    from pipelines.ingest.billing.repeats_across import write_ids_of
+    from pipelines.ingest.billing.convert import sha256_of
+    from pipelines.ingest.billing.repeats import write_ids_of
 
     with TemporaryDirectory(prefix="trainledger-") as scratch:
         folder = Path(scratch)
-        file = _store_file(delivery, number, store, folder, ratio)
+        file = _store_file(delivery, store, folder, ratio, number)
         ids = folder / "ids" / file.name
         if has_ids := write_ids_of(folder / file.name, ids):
             target.upload(ids, f"{prefix}/ids/{file.name}")
-        (file,) = with_repeats([file], folder, delivery.listed, store.uri)
         content = sha256_of(folder / file.name)
         target.upload(folder / file.name, f"{prefix}/{file.name}")
     return file, content, has_ids

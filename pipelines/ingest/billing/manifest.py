@@ -36,8 +36,8 @@ _AGAIN = "fetch it from the export again"
 _MANIFEST_BYTES = 64 << 20
 # Times that a name may be URL-encoded.
 _MOST_ENCODINGS = 4
-# Reading one waits on the network.
-_READ_AT_ONCE = 4
+# A listing of years, or a file that is read, takes some memory.
+_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,10 @@ def read_manifests(
     return manifests
 
 
-def in_threads(read: Callable[[Object], str], items: Sequence[Object]) -> list[str]:
-    """What `read` returns for each object, in their order; several are read at once."""
-    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-        return list(pool.map(read, items))
+def in_threads(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """What a function that waits on the network returns for each item, in their order; some are worked on at once."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(function, items))
 
 
 def read_cached(

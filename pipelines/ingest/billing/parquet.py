@@ -1,9 +1,8 @@
 """A delivered Parquet file: kept as it is, inspected once."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -11,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.columns import MONEY, ColumnList, Delivered, Layout, RawFile, snake, tag_keys_of
-from pipelines.ingest.billing.repeats import write_ids
+from pipelines.ingest.billing.columns import MONEY, ColumnList, Delivered, Layout, RawFile, Tag, TagKey, snake
+from pipelines.ingest.billing.identities import write_ids
 from pipelines.ingest.billing.unpack import Allowance
 from pipelines.ingest.billing.values import CALENDAR, MAP, MISSING, maps, pc
 
@@ -161,38 +160,38 @@ def _shown(value: pa.Scalar) -> str:
         return f"{value.cast(pa.int64()).as_py()} {value.type}"
 
 
-class ListedValues:
-    """Counts the values of columns that allow only some."""
+def unlisted_values(stored: Path, sources: Mapping[str, str], listed: ColumnList) -> list[str]:
+    """A warning, with the most frequent one, for each column of a Parquet file with values that are not allowed.
 
-    def __init__(self, listed: ColumnList):
-        self._allowed = {one.name: (None, "", *one.allowed) for one in listed.columns if one.allowed}
-        self._unknown: dict[str, Counter[str]] = {}
-
-    def count(self, name: str, values: pa.Array) -> None:
-        for met in values.value_counts().to_pylist() if name in self._allowed else ():
-            if met["values"] not in self._allowed[name]:
-                self._unknown.setdefault(name, Counter())[met["values"]] += met["counts"]
-
-    def warnings(self) -> list[str]:
-        """A sentence for each column, with its most frequent unknown value."""
-        return [
-            f"{unknown.total()} values of {name} are not among {', '.join(filter(None, self._allowed[name]))} (most "
-            f"often {unknown.most_common(1)[0][0][:80]!r}); these lines are classified by their other columns. "
-            "Check them, and report a new value of AWS as an issue."
-            for name, unknown in self._unknown.items()
-        ]
-
-
-def unlisted_values(stored: Path, columns: tuple[Delivered, ...], found: Layout, listed: ColumnList) -> list[str]:
-    """The warnings of a Parquet file about values that are not allowed."""
-    listed_values = ListedValues(listed)
+    `sources` has the file's column of each normalized one.
+    """
+    warnings = []
     for wanted in listed.columns:
-        for source in found.sources[wanted.name][:1] if wanted.allowed else ():
-            column = columns[source.position].name
-            with pq.ParquetFile(stored, read_dictionary=[column]) as file:
-                for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[column]):
-                    listed_values.count(wanted.name, batch.column(0).cast(pa.string()))
-    return listed_values.warnings()
+        if wanted.name not in sources or not wanted.allowed:
+            continue
+        counts: Counter[str | None] = Counter()
+        column = sources[wanted.name]
+        with pq.ParquetFile(stored, read_dictionary=[column]) as file:
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=[column]):
+                for met in batch.column(0).cast(pa.string()).value_counts().to_pylist():
+                    counts[met["values"]] += met["counts"]
+        unknown = Counter({value: count for value, count in counts.items() if value and value not in wanted.allowed})
+        if unknown:
+            warnings.append(
+                f"{unknown.total()} values of {wanted.name} are not among {', '.join(wanted.allowed)} (most often "
+                f"{unknown.most_common(1)[0][0][:80]!r}); these lines are classified by their other columns. Check "
+                "them, and report a new value of AWS as an issue."
+            )
+    return warnings
+
+
+def tag_keys_of(stored: Path, tags: Iterable[tuple[Tag, str]]) -> tuple[TagKey, ...]:
+    """Every tag in these tag columns of a Parquet file, each with its name there."""
+    return tuple(
+        TagKey(key, tag.container, column, in_map=tag.key is None)
+        for tag, column in tags
+        for key in ([tag.key] if tag.key else _map_keys(stored, column))
+    )
 
 
 def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -> RawFile:
@@ -214,8 +213,9 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
             silent = silent_amounts(file, columns, found, listed)
             line_count = file.metadata.num_rows
             write_ids(file, [column.name for column in columns], stored)
-        unlisted = unlisted_values(stored, columns, found, listed)
-        tag_keys = tag_keys_of(((tag, columns[tag.position].name) for tag in found.tags), partial(_map_keys, stored))
+        sources = {name: columns[held[0].position].name for name, held in found.sources.items() if held}
+        unlisted = unlisted_values(stored, sources, listed)
+        tag_keys = tag_keys_of(stored, ((tag, columns[tag.position].name) for tag in found.tags))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is not a complete Parquet file ({reason}); have it delivered again.") from None

@@ -3,7 +3,6 @@
 import hashlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -26,8 +25,6 @@ from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.storage_local import LocalStore
 from pipelines.warehouse.stores import Stores
 
-# Listing waits on the network, and a listing of years takes some memory.
-_LISTED_AT_ONCE = 4
 # The files that describe deliveries, which a fresh machine copies from the bucket first.
 _RECORDS = (RECORD, CACHE)
 # Payer, account and month that a line bills, as the staging models read them.
@@ -65,8 +62,8 @@ class RawBill:
         A month whose manifest is gone, as buckets forget old months, stays as it was last delivered here.
         """
         self._fetch_records()
-        with ThreadPoolExecutor(_LISTED_AT_ONCE) as pool:
-            found = [delivery for found in pool.map(self._delivered, self._sources.values()) for delivery in found]
+        listed = in_threads(self._delivered, [*self._sources.values()])
+        found = [delivery for deliveries in listed for delivery in deliveries]
         for cache in self._raw_root.rglob(CACHE):
             self._keep_record(cache)
         return found
@@ -85,20 +82,18 @@ class RawBill:
 
     def fingerprint(self, table: str, period: str | None) -> str:
         """A text that changes when anything a model can see of the month's lines in a raw table does."""
-        select = self._select(table, period)
-        raws = [raw for raw in self.ingest(period or "") if raw.delivery.listed.table == table]
-        return select.sql + " ".join(f"{raw.delivery.fingerprint} {raw.converter}" for raw in raws)
+        select, delivered = self._select(table, period)
+        return select.sql + " ".join(f"{raw.delivery.fingerprint} {raw.converter}" for raw in delivered)
 
     def warnings(self, period: str) -> dict[str, tuple[str, ...]]:
         """By delivered raw table: values read as missing, and tags with several spellings; one sentence each."""
         delivered = {raw.delivery.listed.table for raw in self.ingest(period)}
-        return {table: self._select(table, period).warnings for table in sorted(delivered)}
+        return {table: self._select(table, period)[0].warnings for table in sorted(delivered)}
 
     def view(self, engine: Engine, table: str, period: str | None) -> None:
         """Name the month's lines of a raw table, under its normalized columns, in an engine."""
-        select = self._select(table, period)
-        delivered = self.ingest(period or "")
-        self.scan(engine, select, [raw for raw in delivered if raw.delivery.listed.table == table])
+        select, delivered = self._select(table, period)
+        self.scan(engine, select, delivered)
         engine.view_sql(table, select.sql)
 
     def scan(self, engine: Engine, select: RawSelect, delivered: Sequence[RawDelivery]) -> None:
@@ -106,7 +101,8 @@ class RawBill:
         for raw in delivered if self._cluster is None else ():
             self.bring(raw)
         for view, files in select.views.items():
-            engine.scan_files(view, [self._uri(file) for file in files] if self._cluster and self._store else files)
+            bucket = self._store if self._cluster else None
+            engine.scan_files(view, [bucket.uri(self._key(file)) for file in files] if bucket else files)
 
     def shared_accounts(self, stored: Sequence[RawDelivery], engine: Engine) -> pl.DataFrame:
         """Each account of a payer that several of these deliveries of one month bill for the same month.
@@ -212,11 +208,8 @@ class RawBill:
     def _key(self, path: Path) -> str:
         return f"raw/{path.relative_to(self._raw_root).as_posix()}"
 
-    def _uri(self, path: Path) -> str:
-        assert self._store
-        return self._store.uri(self._key(path))
-
-    def _select(self, table: str, period: str | None) -> RawSelect:
+    def _select(self, table: str, period: str | None) -> tuple[RawSelect, list[RawDelivery]]:
+        """The SELECT that shows the month's lines of a raw table, and the deliveries it reads."""
         if period is None:
             raise SourceError("The bill is read one month at a time; a model over it must be replaced by month.")
         delivered = [raw for raw in self.ingest(period) if raw.delivery.listed.table == table]
@@ -225,7 +218,7 @@ class RawBill:
         if key not in self._selects:
             listed = next(listed for listed in LISTS if listed.table == table)
             self._selects[key] = raw_select(delivered, self._settings.tag_keys, listed)
-        return self._selects[key]
+        return self._selects[key], delivered
 
 
 class PublishedBill(RawBill):

@@ -1,144 +1,143 @@
-"""Repeated lines in one delivery: AWS's id of a line is unique within it (facts aws-billing 1.3).
+"""Repeated lines in one delivery, whose ids AWS gives once (facts aws-billing 1.3).
 
-The ids are written down while a file is read. Only if one repeats are the stored files read again, for two lines are
-the same only if all their values are; maps are not compared. Exports without ids are not checked, for there equal lines
-may be two charges. Memory does not grow with lines, only with those that repeat.
+Only lines with an id of another line are compared, for two lines are the same only if all their values are; maps are
+not compared. Exports without ids are not checked, for there equal lines may be two charges.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
-from pipelines.ingest.billing.columns import snake
-from pipelines.ingest.billing.values import total
+from pipelines.base.sql import identifier
+from pipelines.engine import Engine
+from pipelines.engine.duckdb import DuckDBEngine
+from pipelines.ingest.billing.columns import RawFile, snake
+from pipelines.ingest.billing.identities import ids_of
+from pipelines.ingest.billing.select import alike
 
-# An id repeats every hour, so both columns together identify a line.
-IDENTITY = ("identity_line_item_id", "identity_time_interval")
-_BATCH_ROWS = 1 << 18
-_ID_BYTES = 8
 # Ids that are compared at once; of more, each such part is a pass over all of them.
 _MOST_AT_ONCE = 1 << 24
+_REPEATED = "select id from delivered_ids where id <> 0 group by id having count(*) > 1"
+# By file the lines that repeat one of its own, then those that repeat one of an earlier file.
+_REPEATS = """
+    with line as (
+        select right(delivered_lines.filename, {digits}) as stored_name, file_row_number as line,
+            try_cast(cast({billed} as varchar) as decimal(20, 10)) as cost,
+            count(*) over ({own}) as alike_count,
+            min(file_row_number) over ({own}) as own_line,
+            first_value(right(delivered_lines.filename, {digits})) over ({every}) as first_name,
+            first_value(file_row_number) over ({every}) as first_line
+        from delivered_lines
+        join (
+            select right(filename, {digits}) as name_of_ids, file_row_number as row_of_id, id
+            from delivered_ids where id in ({repeated})
+        ) as ids on name_of_ids = right(delivered_lines.filename, {digits}) and row_of_id = file_row_number
+    )
+    select stored_name, stored_name as first_name, count(*) as line_count, cast(sum(cost) as decimal(38, 10)) as cost,
+        min(line) as line, arg_min(own_line, line) as first_line,
+        count(*) + count(distinct own_line) as alike_count
+    from line where line <> own_line group by stored_name
+    union all
+    select stored_name, arg_min(first_name, line), count(*), cast(sum(cost) as decimal(38, 10)),
+        min(line), arg_min(first_line, line), 0
+    from line where first_name <> stored_name group by stored_name
+    order by stored_name, alike_count desc
+"""
 
 
-class Identities:
-    """Writes the ids of a file's lines to a file next to `stored`, block by block.
-
-    Each is one number of 8 bytes, 0 where a line has none; a file without ids gets no such file.
-    """
-
-    def __init__(self, names: Sequence[str], stored: Path):
-        found = {snake(name): position for position, name in enumerate(names)}
-        self.positions = [found[name] for name in IDENTITY if name in found] if IDENTITY[0] in found else []
-        self._out = ids_of(stored)
-
-    def add(self, block: Sequence[pa.Array]) -> None:
-        """The columns at `positions` of the next lines."""
-        if block:
-            ids = pl.DataFrame([pl.Series(str(at), values) for at, values in enumerate(block)])
-            has_id = ids["0"].fill_null("") != ""
-            numbers = ids.select(pl.when(has_id).then(ids.hash_rows()).otherwise(pl.lit(0, pl.UInt64)))
-            with self._out.open("ab") as out:
-                out.write(numbers.to_series().to_numpy().tobytes())
+def with_repeats_here(
+    files: Sequence[RawFile], folder: Path, billed: str, uri: Callable[[str], str]
+) -> tuple[RawFile, ...]:
+    """`with_repeats` of files in a folder; most deliveries need no engine for it. Removes the ids."""
+    with_ids = [file.name for file in files if ids_of(folder / file.name).exists()]
+    if _is_any_repeated([ids_of(folder / name) for name in with_ids]):
+        for name in with_ids:
+            write_ids_of(folder / name, folder / "ids" / name)
+        with TemporaryDirectory(prefix="trainledger-") as spill, DuckDBEngine(spill=Path(spill)) as engine:
+            files = with_repeats(files, billed, with_ids, engine, folder.joinpath, uri)
+        shutil.rmtree(folder / "ids")
+    for name in with_ids:
+        ids_of(folder / name).unlink(missing_ok=True)
+    return tuple(files)
 
 
-def ids_of(stored: Path) -> Path:
-    """The file with the ids of the lines of `stored`."""
-    return stored.with_suffix(".ids")
-
-
-def write_ids(file: pq.ParquetFile, names: Sequence[str], stored: Path) -> None:
-    """Write the ids of the lines of the Parquet file `stored`, open as `file`, with the columns `names`."""
-    identities = Identities(names, stored)
-    wanted = [names[at] for at in identities.positions]
-    for batch in file.iter_batches(_BATCH_ROWS, columns=wanted) if wanted else ():
-        identities.add([batch.column(name).cast(pa.string()) for name in wanted])
-
-
-def repeated_lines(stored: Mapping[str, Path], billed: str, uri: Callable[[str], str]) -> dict[str, list[str]]:
-    """By key of a file a sentence on its lines that repeat one of its own, and one on those an earlier file has too.
-
-    SourceError, naming the file by its `uri`, where all of a file is repeated.
-    """
-    with_ids = {key: file for key, file in stored.items() if ids_of(file).exists()}
-    again = _repeated([*with_ids.values()])
-    if again.is_empty():
-        return {}
-    lines = pl.concat([_lines_of(key, file, again, billed) for key, file in with_ids.items()])
-    warnings: dict[str, list[str]] = {}
-    for (key,), of_file in lines.group_by("file", maintain_order=True):
-        repeats = _repeats(of_file)
-        if repeats.is_empty():
-            continue
-        finding = f"repeat another line {_first(repeats)} and bill {_dollars(repeats)}"
-        count = (_ids(stored[str(key)]) != 0).sum()
-        if of_file.select("id", "line").is_duplicated().sum() == count:
-            where = uri(str(key))
-            raise SourceError(f"{where}: all its {count:,} lines {finding} twice; have the file delivered again.")
-        warnings[str(key)] = [f"{len(repeats):,} lines {finding} more than once; have the file delivered again."]
-    across = _repeats(lines).filter(pl.col("file") != pl.col("file_first"))
-    for (key,), of_file in across.group_by("file", maintain_order=True):
-        warnings.setdefault(str(key), []).append(
-            f"{len(of_file):,} lines repeat a line of another file {_first(of_file, ' of {file_first}')} and bill "
-            f"{_dollars(of_file)} more than once; have the month delivered again."
-        )
-    return warnings
-
-
-def _ids(stored: Path) -> pl.Series:
-    return pl.Series("id", np.fromfile(ids_of(stored), dtype=np.uint64))
-
-
-def _repeated(stored: Sequence[Path]) -> pl.Series:
-    """The ids that several lines of these files have."""
-    count = sum(ids_of(file).stat().st_size for file in stored) // _ID_BYTES
+def _is_any_repeated(ids: Sequence[Path]) -> bool:
+    """Whether several lines have one id; several times as fast as an engine."""
+    count = sum(file.stat().st_size for file in ids) // np.dtype(np.uint64).itemsize
     parts = -(-count // _MOST_AT_ONCE)
-    repeated = [pl.Series("id", dtype=pl.UInt64)]
     for part in range(parts):
-        ids = pl.concat([ids.filter((ids != 0) & (ids % parts == part)) for ids in map(_ids, stored)])
-        if ids.n_unique() < len(ids):
-            repeated.append(ids.filter(ids.is_duplicated()).unique())
-    return pl.concat(repeated)
+        found = (pl.Series(np.fromfile(file, dtype=np.uint64)) for file in ids)
+        share = pl.concat([numbers.filter((numbers != 0) & (numbers % parts == part)) for numbers in found])
+        if share.n_unique() < len(share):
+            return True
+    return False
 
 
-def _repeats(lines: pl.DataFrame) -> pl.DataFrame:
-    first = lines.unique(["id", "line"], keep="first", maintain_order=True)
-    repeats = lines.join(first, on=["id", "line"], suffix="_first", maintain_order="left")
-    return repeats.filter((pl.col("row") != pl.col("row_first")) | (pl.col("file") != pl.col("file_first")))
+def with_repeats(
+    files: Sequence[RawFile],
+    billed: str,
+    with_ids: Collection[str],
+    engine: Engine,
+    stored: Callable[[str], Path | str],
+    uri: Callable[[str], str],
+) -> tuple[RawFile, ...]:
+    """The records of files, each with a warning on lines that repeat its own, and on those of an earlier file.
+
+    `stored` gives where a file is by its name, and the ids of its lines by `ids/` and its name; `with_ids` are the
+    names of files that have ids. SourceError, naming the file by the `uri` of its key, where all of it is repeated.
+    """
+    found: dict[str, list[str]] = {}
+    for group in alike([file for file in files if file.name in with_ids]):
+        engine.scan_files("delivered_lines", [stored(file.name) for file in group])
+        engine.scan_files("delivered_ids", [stored(f"ids/{file.name}") for file in group])
+        if engine.rows(f"{_REPEATED} limit 1"):
+            for name, sentence in _repeats(group, billed, engine, uri):
+                found.setdefault(name, []).append(sentence)
+    return tuple(
+        replace(file, warnings=(*file.warnings, *(f"{file.key}: {each}" for each in found.get(file.name, ()))))
+        for file in files
+    )
 
 
-def _first(repeats: pl.DataFrame, of_file: str = "") -> str:
-    at = repeats.row(0, named=True)
-    return f"in every value and in its id (first row {at['row']}, as row {at['row_first']}{of_file.format(**at)})"
+def write_ids_of(stored: Path, out: Path) -> bool:
+    """Write the ids of the lines of a stored file to a Parquet file; False where it has none."""
+    if not ids_of(stored).exists():
+        return False
+    out.parent.mkdir(exist_ok=True)
+    pl.DataFrame({"id": np.fromfile(ids_of(stored), dtype=np.int64)}).write_parquet(out)
+    return True
 
 
-def _dollars(lines: pl.DataFrame) -> str:
-    return f"{total(lines['cost'].to_arrow().cast(pa.string())):,.2f}"
-
-
-def _lines_of(key: str, stored: Path, wanted: pl.Series, billed: str) -> pl.DataFrame:
-    """For each line with one of these ids: its row, its id, one number for all its values, its cost and its file."""
-    # The header of a csv is its row 1.
-    facts = pl.DataFrame({"id": _ids(stored)}).with_row_index("row", 1 if key.endswith(".parquet") else 2)
-    is_wanted = facts["id"].is_in(wanted.implode())
-    with pq.ParquetFile(stored) as file:
-        flat = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
-        cost = [snake(name) for name in flat].index(billed)
-        blocks, at = [], 0
-        for batch in file.iter_batches(_BATCH_ROWS, columns=flat):
-            here = is_wanted.slice(at, batch.num_rows)
-            blocks.append(_frame(batch.filter(here.to_arrow()), cost))
-            at += batch.num_rows
-    return pl.concat([facts.filter(is_wanted), pl.concat(blocks)], how="horizontal").with_columns(file=pl.lit(key))
-
-
-def _frame(block: pa.RecordBatch, cost: int) -> pl.DataFrame:
-    """For each line: one number for all its values, and its cost."""
-    # Dictionary codes differ between batches.
-    plain = [held.dictionary_decode() if pa.types.is_dictionary(held.type) else held for held in block.columns]
-    values = pl.DataFrame([pl.Series(str(at), held) for at, held in enumerate(plain)])
-    return values.select(cost=pl.col(str(cost)).cast(pl.String)).with_columns(line=values.hash_rows())
+def _repeats(
+    group: Sequence[RawFile], billed: str, engine: Engine, uri: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
+    """The stored name of a file and a sentence on lines of it that are repeated."""
+    flat = [one.name for one in group[0].columns if one.form not in ("map", "any", "other") or one.type == "bool"]
+    named = {snake(name): f"delivered_lines.{identifier(name)}" for name in reversed(flat)}
+    own = ", ".join(["partition by ids.id", *(f"delivered_lines.{identifier(name)}" for name in flat)])
+    every = f"{own} order by delivered_lines.filename, file_row_number"
+    digits, keys = len(group[0].name), {file.name: file.key for file in group}
+    counted = f"select right(filename, {digits}) as name, count(*) as lines from delivered_ids where id <> 0 group by 1"
+    line_counts = {row["name"]: row["lines"] for row in engine.rows(counted)}
+    windows = {"own": f"{own}, delivered_lines.filename", "every": every}
+    for row in engine.rows(_REPEATS.format(digits=digits, billed=named[billed], repeated=_REPEATED, **windows)):
+        name, key, other = row["stored_name"], keys[row["stored_name"]], keys[row["first_name"]]
+        # The header of a csv is its row 1.
+        line, first = (number + (1 if key.endswith(".parquet") else 2) for number in (row["line"], row["first_line"]))
+        count, cost = f"{row['line_count']:,}", f"{row['cost']:,.2f}"
+        finding = f"in every value and in its id (first row {line}, as row {first}"
+        if other != key:
+            finding = f"{count} lines repeat a line of another file {finding} of {other}) and bill {cost}"
+            yield name, f"{finding} more than once; have the month delivered again."
+        elif row["alike_count"] < line_counts[name]:
+            finding = f"{count} lines repeat another line {finding}) and bill {cost}"
+            yield name, f"{finding} more than once; have the file delivered again."
+        else:
+            finding = f"all its {line_counts[name]:,} lines repeat another line {finding}) and bill {cost}"
+            raise SourceError(f"{uri(key)}: {finding} twice; have the file delivered again.")

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing import values
-from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, TagKey, snake, tag_keys_of
-from pipelines.ingest.billing.parquet import ListedValues, delivered_columns
-from pipelines.ingest.billing.repeats import Identities
+from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, snake
+from pipelines.ingest.billing.identities import Identities
+from pipelines.ingest.billing.parquet import delivered_columns, tag_keys_of, unlisted_values
 from pipelines.ingest.billing.unpack import Allowance, Tap, read_header, unpacked
 from pipelines.ingest.billing.values import pc
 
@@ -57,7 +57,8 @@ def convert(
                 waiting = []
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting))
-    columns, tags, warnings = delivered_columns(bill.schema)[0], bill.tag_keys(), bill.warnings()
+    columns, tags = delivered_columns(bill.schema)[0], tag_keys_of(out, bill.tags)
+    warnings = bill.warnings(unlisted_values(out, {name: name for name in bill.schema.names}, listed))
     return RawFile(
         *(key, out.name, out.stat().st_size, bill.row_count, bill.billed_total, columns, tags, warnings),
         focus_version=listed.version(names),
@@ -128,9 +129,7 @@ class _Bill:
         }
         self._read_twins = used & self._twins.keys()
         self._columns = [column for column in listed.columns if self._layout.sources[column.name]]
-        self._tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
-        self._map_keys: dict[str, dict[str, None]] = {}
-        self._listed_values = ListedValues(listed)
+        self.tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
         self.identities = Identities(names, out)
         tagged = (tag.position for tag in self._layout.tags)
         self.positions = sorted({*used, *tagged, *self.identities.positions, *self._twins})
@@ -141,7 +140,7 @@ class _Bill:
         self.row_count = 0
         self.billed_total = Decimal(0)
         fields = [pa.field(column.name, _TYPES[column.type]) for column in self._columns]
-        fields += [pa.field(name, pa.string() if tag.key else values.MAP) for tag, name in self._tags]
+        fields += [pa.field(name, pa.string() if tag.key else values.MAP) for tag, name in self.tags]
         self.schema = pa.schema(fields)
 
     def typed(self, block: pa.RecordBatch) -> pa.RecordBatch:
@@ -155,18 +154,12 @@ class _Bill:
             if self._is_map(self.names[position])
         }
         arrays = [self._column(column, texts, maps) for column in self._columns]
-        for tag, name in self._tags:
-            arrays.append(texts[tag.position] if tag.key else maps[tag.position])
-            if not tag.key:
-                self._map_keys.setdefault(name, {}).update(dict.fromkeys(values.map_keys(maps[tag.position])))
+        arrays += [texts[tag.position] if tag.key else maps[tag.position] for tag, _ in self.tags]
         self.row_count += block.num_rows
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def tag_keys(self) -> tuple[TagKey, ...]:
-        return tag_keys_of(self._tags, lambda column: self._map_keys.get(column, ()))
-
-    def warnings(self) -> tuple[str, ...]:
-        """Values that could not be read and count as missing."""
+    def warnings(self, unlisted: Sequence[str]) -> tuple[str, ...]:
+        """Values that could not be read and count as missing, after those that are not allowed."""
         counted = [
             f"{self.key}: {count} values of {self.names[position]} cannot be read ({self._first_unread[position]}) and "
             "count as missing. Have the file delivered again if they matter."
@@ -176,7 +169,7 @@ class _Bill:
             f"{count} lines {before}{amount:,.2f}{after}; the first is row {row}. Have the file delivered again."
             for (before, after), (count, amount, row) in self._silent.items()
         ]
-        others = (*self._layout.warnings, *self._listed_values.warnings(), *silent)
+        others = (*self._layout.warnings, *unlisted, *silent)
         return (*(f"{self.key}: {warning}" for warning in others), *counted)
 
     def _count_silent(self, texts: dict[int, pa.Array]) -> None:
@@ -202,7 +195,7 @@ class _Bill:
 
     def _amounts(self, name: str, texts: dict[int, pa.Array]) -> pa.Array:
         found = [texts[source.position] for source in self._layout.sources[name] if source.key is None]
-        return values.first(found) if found else pa.nulls(len(next(iter(texts.values()))), pa.string())
+        return pc.coalesce(*found) if found else pa.nulls(len(next(iter(texts.values()))), pa.string())
 
     def _add_silent(self, before: str, after: str, lines: pa.Array, amounts: pa.Array) -> None:
         if lines.true_count:
@@ -214,16 +207,17 @@ class _Bill:
     def _column(self, column: Column, texts: dict[int, pa.Array], maps: dict[int, pa.Array]) -> pa.Array:
         sources = self._layout.sources[column.name]
         found = [
-            texts[source.position] if source.key is None else values.map_value(maps[source.position], source.key)
+            texts[source.position]
+            if source.key is None
+            else pc.map_lookup(maps[source.position], pa.scalar(source.key), "first")
             for source in sources
         ]
-        text = values.first(found)
+        text = pc.coalesce(*found)
         if column.name == self.listed.billed:
             self.billed_total += values.total(text)
         if column.is_filled and text.null_count:
             at = pc.index(text.is_null(), True).as_py()
             raise self._refused(at, sources[0].position, "the amount is missing")
-        self._listed_values.count(column.name, text)
         if column.type not in _READERS:
             return text
         return self._read(_READERS[column.type], text, sources[0].position, column if column.refuses else None)

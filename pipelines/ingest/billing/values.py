@@ -76,21 +76,6 @@ def repeats_a_key(texts: pa.Array) -> pa.Array:
     return _by_distinct(texts, _repeats_a_key, pa.bool_())
 
 
-def first(texts: Sequence[pa.Array]) -> pa.Array:
-    """Line by line the first text that is there."""
-    return pc.coalesce(*texts) if len(texts) > 1 else texts[0]
-
-
-def map_value(values: pa.Array, key: str) -> pa.Array:
-    """One key's value of each map; null where the map lacks it."""
-    return pc.map_lookup(values, pa.scalar(key), "first")
-
-
-def map_keys(values: pa.Array) -> list[str]:
-    """The distinct keys of a column of maps, in the order met."""
-    return values.keys.unique().to_pylist()
-
-
 def _exact(texts: pa.Array) -> pl.Series:
     return pl.Series(values=texts, dtype=pl.String).cast(_EXACT, strict=False)
 

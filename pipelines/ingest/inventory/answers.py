@@ -15,7 +15,7 @@ from pipelines.base.aws import connect
 from pipelines.base.errors import SourceError, listing
 from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import AnswerSource
-from pipelines.ingest.json_lines import by_suffix
+from pipelines.ingest.json_lines import by_suffix, skipped
 from pipelines.ingest.schema import AT, MONEY, Schema
 from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.stores import open_store
@@ -58,11 +58,7 @@ class Answers:
             yield from self.queried(source, warnings)
             return
         store, files, others = self.files(source)
-        if others:
-            suffixes = ", ".join(self.suffixes)
-            warnings.append(
-                f"{source.location}: {len(others)} files like {others[0]} are skipped; name answers {suffixes}."
-            )
+        warnings += skipped(source.location, others, f"; name answers {', '.join(self.suffixes)}")
         for item in files:
             where = store.uri(item.key)
             if item.size > _LARGEST_BYTES:

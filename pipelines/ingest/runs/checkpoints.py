@@ -72,11 +72,6 @@ class Verdict:
     warning: str | None = None
     byte_count: int = 0
 
-    def is_dummy(self, furthest: int) -> bool:
-        """Whether neuron_parallel_compile left it: it is empty, or a trial's few steps of a longer run."""
-        is_trial = self.planned_steps is not None and self.planned_steps <= _TRIAL_STEPS < furthest
-        return is_trial or (self.is_complete and self.byte_count == 0)
-
 
 def read(source: RunSource) -> RunRecords:
     """One run per folder of saves, named by `run_id` of the source, else by the folder; at the root by the source."""
@@ -147,7 +142,9 @@ def _run(saves: list[Folder], store: Store, warnings: list[str]) -> Tables:
     furthest = max((verdict.planned_steps or 0 for verdict in verdicts), default=0)
     found = []
     for save, verdict, following in zip(saves, verdicts, [*verdicts[1:], None], strict=True):
-        if verdict.is_dummy(furthest):
+        # neuron_parallel_compile leaves empty saves, and those of a trial's few steps of a longer run.
+        is_trial = verdict.planned_steps is not None and verdict.planned_steps <= _TRIAL_STEPS < furthest
+        if is_trial or (verdict.is_complete and verdict.byte_count == 0):
             warnings.append(
                 f"{store.uri(save.key)} is a dummy of a Neuron precompile; it is not counted as a save. Delete it if "
                 "nothing needs it."

@@ -5,6 +5,7 @@ form are read as columns; a line with anything odd in it is read by itself, with
 events leave only a time behind, heartbeats the tokens seen as well.
 """
 
+import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,7 +15,6 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.errors import SourceError, shown
-from pipelines.base.parse import parse_json
 from pipelines.ingest.json_lines import blocks_of_file
 from pipelines.ingest.runs.event import FIELDS, TARGET, Event, Form, Wrong, parse_event, plain_lines, run_of
 from pipelines.warehouse.storage import Object, Store
@@ -48,18 +48,16 @@ class EventLog:
     def __init__(self, store: Store):
         self._store = store
         self._keys: list[str] = []
+        # By kind of event; those of "" have when each attempt was seen.
         self._frames: dict[str, list[pl.DataFrame]] = {}
-        self._seen: list[pl.DataFrame] = []
         # The runs of each file.
         self._owners: list[pl.DataFrame] = []
         self._runs = pl.Enum([])
-        self._forms = PlainForms()
         # Blocks that wait to be read together: the number of their file and of their first line.
         self._waiting: list[tuple[int, int, bytes]] = []
-        self._strange: Counter[tuple[str, str]] = Counter()
-        self._unknown: Counter[str] = Counter()
-        # Where the first of each lies, by kind and field.
-        self._first: dict[tuple[str, str], str] = {}
+        # Fields by kind that are unknown, None where the kind is, and where the first of each lies.
+        self._unknown: Counter[tuple[str, str | None]] = Counter()
+        self._first: dict[tuple[str, str | None], str] = {}
         self._cut: list[str] = []
         # The first fault of each file with something that is of no run, and how many it has.
         self._faults: dict[int, str] = {}
@@ -86,12 +84,14 @@ class EventLog:
                 self._read_waiting()
                 self._fault(len(self._keys) - 1, str(error))
         self._read_waiting()
-        self._number_runs()
+        # Run ids become numbers in their order: millions of events are sorted, grouped and joined by them.
+        found = {kind: pl.concat(frames) for kind, frames in self._frames.items()}
+        self._runs = pl.Enum(found[""]["run_id"].unique().sort() if found else [])
+        self._frames = {kind: [frame.cast({"run_id": self._runs})] for kind, frame in found.items()}
 
     def frame(self, kind: str) -> pl.DataFrame:
         """The events of one kind: BASE and a column per field of FIELDS[kind]; null where a line lacks it."""
-        empty = pl.DataFrame(schema=_schema(kind) | {"run_id": self._runs})
-        return self._without_aside(pl.concat([empty, *self._frames.get(kind, ())]))
+        return self._without_aside(self._all(kind))
 
     def ordered(self, kind: str) -> pl.DataFrame:
         """The events of one kind by run and time, equal times by content: no order of delivery shows."""
@@ -99,9 +99,7 @@ class EventLog:
 
     def seen(self) -> pl.DataFrame:
         """First and last event, and most tokens of a heartbeat by (run_id, attempt_no); NO_ATTEMPT is the whole run."""
-        return self._without_aside(
-            _spans(pl.concat([pl.DataFrame(schema=_SEEN | {"run_id": self._runs}), *self._seen]))
-        )
+        return self._without_aside(_spans(self._all("")))
 
     def place(self, file_no: int, line_no: int) -> str:
         return f"{self._store.uri(self._keys[file_no])} line {line_no}"
@@ -109,13 +107,11 @@ class EventLog:
     def warnings(self) -> list[str]:
         """One sentence for each thing that was skipped."""
         unknown = (
-            f"{self._first[kind, '']}: unknown kind {shown(kind)} skipped{_more(count)}; correct the kind."
-            for kind, count in self._unknown.items()
-        )
-        strange = (
-            f"{self._first[kind, field]}: unknown field {shown(field)} of {kind} skipped{_more(count)}; "
+            f"{self._first[kind, field]}: unknown kind {shown(kind)} skipped{_more(count)}; correct the kind."
+            if field is None
+            else f"{self._first[kind, field]}: unknown field {shown(field)} of {kind} skipped{_more(count)}; "
             "correct its name."
-            for (kind, field), count in self._strange.items()
+            for (kind, field), count in self._unknown.items()
         )
         aside = (
             f"Run {shown(run)}{ASIDE}, so what its machines cost is no run's: {why}" for run, why in self.aside.items()
@@ -130,7 +126,7 @@ class EventLog:
             "indicative."
             for file_no, fault in self._faults.items()
         )
-        return [*unknown, *strange, *self._cut, *odd_ends, *faults, *aside]
+        return [*unknown, *self._cut, *odd_ends, *faults, *aside]
 
     def unread(self) -> pl.DataFrame:
         """The runs of which an event cannot be read, with what the others record; a null run for a file without one."""
@@ -147,10 +143,9 @@ class EventLog:
         kind = pl.col("instance_type")
         events["resource_joined"] = pl.when(kind.n_unique() == 1).then(kind.first())
         for name, facts in events.items():
-            empty = pl.DataFrame(schema=_schema(name))
-            frame = pl.concat([empty, *(one.cast({"run_id": pl.String}) for one in self._frames.get(name, ()))])
+            frame = self._all(name).cast({"run_id": pl.String})
             found = found.join(frame.sort("at").group_by("run_id").agg(facts), on="run_id", how="left")
-        seen = pl.concat([pl.DataFrame(schema=_SEEN), *(one.cast({"run_id": pl.String}) for one in self._seen)])
+        seen = self._all("").cast({"run_id": pl.String})
         times = seen.group_by("run_id").agg(started_at=pl.col("first_at").min(), last_seen_at=pl.col("last_at").max())
         return found.join(times, on="run_id", how="left")
 
@@ -158,14 +153,9 @@ class EventLog:
         self._faults.setdefault(file_no, fault)
         self._fault_counts[file_no] += 1
 
-    def _number_runs(self) -> None:
-        """Make run ids numbers in their order: millions of events are sorted, grouped and joined by them."""
-        frames = {"": self._seen, **self._frames}
-        found = {kind: pl.concat(parts) for kind, parts in frames.items() if parts}
-        run_ids = found[""]["run_id"].unique().sort() if found else []
-        self._runs = pl.Enum(run_ids)
-        for kind, frame in found.items():
-            frames[kind][:] = [frame.cast({"run_id": self._runs})]
+    def _all(self, kind: str) -> pl.DataFrame:
+        empty = pl.DataFrame(schema=(_schema(kind) if kind else _SEEN) | {"run_id": self._runs})
+        return pl.concat([empty, *self._frames.get(kind, ())])
 
     def _without_aside(self, found: pl.DataFrame) -> pl.DataFrame:
         return found.filter(~pl.col("run_id").cast(pl.String).is_in([*self.aside])) if self.aside else found
@@ -181,7 +171,7 @@ class EventLog:
         lines = pl.DataFrame(texts, _LINES, orient="row").with_columns(pl.col("line").str.split("\n"))
         lines = lines.with_columns(line_no=pl.int_ranges("line_no", pl.col("line_no") + pl.col("line").list.len()))
         lines = lines.explode("line_no", "line").cast({"line_no": pl.UInt32})
-        found, left = self._forms.read(lines.filter(pl.col("line") != ""))
+        found, left = plain_events(lines.filter(pl.col("line") != ""))
         odd += [(file_no, number, line.encode()) for file_no, number, line in left.iter_rows()]
         # The last line of each block but a whole one is empty.
         cut = {(file_no, first + block.count(b"\n")) for file_no, first, block in waiting}
@@ -200,29 +190,24 @@ class EventLog:
         """The event of a line; None where it is skipped or its run is set aside, with a warning."""
         if not line or line.isspace():
             return None
-        where = self._store.uri(self._keys[file_no])
+        place = self.place(file_no, number)
         try:
             event = parse_event(line)
         except Wrong as wrong:
             # A crash can only cut the very end: it leaves the start of an object and no line end.
-            if is_whole or not line.lstrip().startswith(b"{") or line.rstrip().endswith(b"}"):
-                if (run := run_of(line)) is None:
-                    self._fault(file_no, f"{where} line {number} {wrong}")
-                    return None
-                self.aside.setdefault(run, f"{where} line {number} {wrong}")
-                return None
-            self._cut.append(
-                f"{where} ends in the middle of line {number}; that event is skipped. Write it again if it is lost."
-            )
+            if not is_whole and line.lstrip().startswith(b"{") and not line.rstrip().endswith(b"}"):
+                end = f"{self._store.uri(self._keys[file_no])} ends in the middle of line {number}"
+                self._cut.append(f"{end}; that event is skipped. Write it again if it is lost.")
+            elif (run := run_of(line)) is None:
+                self._fault(file_no, f"{place} {wrong}")
+            else:
+                self.aside.setdefault(run, f"{place} {wrong}")
             return None
         if event.odd_end:
-            self._odd_ends.setdefault(event.run_id, f"{where} line {number} {event.odd_end}")
-        for field in event.strange:
-            self._strange[event.kind, field] += 1
-            self._first.setdefault((event.kind, field), f"{where} line {number}")
-        if event.kind not in FIELDS:
-            self._unknown[event.kind] += 1
-            self._first.setdefault((event.kind, ""), f"{where} line {number}")
+            self._odd_ends.setdefault(event.run_id, f"{place} {event.odd_end}")
+        for field in event.strange if event.kind in FIELDS else (None,):
+            self._unknown[event.kind, field] += 1
+            self._first.setdefault((event.kind, field), place)
         return event
 
     def _keep(self, kind: str, frames: list[pl.DataFrame]) -> None:
@@ -235,7 +220,7 @@ class EventLog:
         seen = found.select("run_id", "attempt_no", first_at="at", last_at="at", tokens_seen=tokens)
         if kind in _OF_THE_RUN:
             seen = seen.with_columns(attempt_no=pl.lit(NO_ATTEMPT, pl.Int64))
-        self._seen.append(_spans(seen))
+        self._frames.setdefault("", []).append(_spans(seen))
         self._owners.append(found.select(*_OWNERS).unique())
         if kind and kind not in _KEEPS_NOTHING:
             self._frames.setdefault(kind, []).append(found.sort("file_no", "line_no"))
@@ -277,43 +262,31 @@ def _more(count: int) -> str:
     return "" if count == 1 else f" here and in {count - 1:,} more line{'s' * (count > 2)}"
 
 
-# Lines whose form is tried in each block, of each kind, and the most forms that are known of a kind.
-_SAMPLES, _MOST_FORMS = 8, 32
+# Writers have a few forms of lines, which differ in the keys they have; the most that are read as columns in a block.
+_MOST_FORMS = 64
 _KIND = r'"event"[ \t]*:[ \t]*"([a-z_]+)"'
+_KEYS = r'"[^"\\]*"[ \t]*:'
 
 
-class PlainForms:
-    """The forms of lines met so far, by kind: a writer has a few, which differ in the keys they have."""
+def plain_events(lines: pl.DataFrame) -> tuple[dict[str, list[pl.DataFrame]], pl.DataFrame]:
+    """Frames of events by kind, `at` in ms and a column for each field of theirs, and the lines that are left over.
 
-    def __init__(self) -> None:
-        self._forms: dict[str, dict[tuple[str, ...], tuple[str, dict[str, Form]] | None]] = {}
-
-    def read(self, lines: pl.DataFrame) -> tuple[dict[str, list[pl.DataFrame]], pl.DataFrame]:
-        """Frames of events by kind, `at` in ms and a column for each field of theirs, and the lines that are left over.
-
-        `lines` has file_no, line_no and `line`, its text. Null is a missing value; attempt_no may be null.
-        """
-        found: dict[str, list[pl.DataFrame]] = {}
-        left = [lines.clear()]
-        by_kind = lines.with_columns(kind=pl.col("line").str.extract(_KIND)).partition_by("kind", as_dict=True)
-        for (kind,), rest in by_kind.items():
-            rest = rest.drop("kind")
-            forms = self._forms.setdefault(kind, {}) if kind else {}
-            for form in [*forms.values()]:
-                rest = _take(rest, form, found.setdefault(kind, []))
-            for line in rest["line"].gather_every(max(1, rest.height // _SAMPLES)) if kind else ():
-                keys = _keys(line)
-                if keys and keys not in forms and len(forms) < _MOST_FORMS:
-                    forms[keys] = plain_lines(kind, keys)
-                    rest = _take(rest, forms[keys], found.setdefault(kind, []))
-            left.append(rest)
-        return found, pl.concat(left).sort("file_no", "line_no")
+    `lines` has file_no, line_no and `line`, its text. Null is a missing value; attempt_no may be null.
+    """
+    found: dict[str, list[pl.DataFrame]] = {}
+    line = pl.col("line")
+    of_form = lines.with_columns(kind=line.str.extract(_KIND), keys=line.str.extract_all(_KEYS).list.join(""))
+    forms = of_form.group_by("kind", "keys").len().drop_nulls().top_k(_MOST_FORMS, by="len")
+    left = [of_form.join(forms, on=["kind", "keys"], how="anti").drop("kind", "keys")]
+    some = of_form.join(forms.drop("len"), on=["kind", "keys"], how="semi")
+    for (kind, keys), rest in some.partition_by("kind", "keys", as_dict=True, include_key=False).items():
+        form = plain_lines(kind, re.findall(r'"([^"]*)"', keys))
+        left.append(_take(rest, form, found.setdefault(kind, [])) if form else rest)
+    return found, pl.concat(left).sort("file_no", "line_no")
 
 
-def _take(lines: pl.DataFrame, form: tuple[str, dict[str, Form]] | None, found: list[pl.DataFrame]) -> pl.DataFrame:
+def _take(lines: pl.DataFrame, form: tuple[str, dict[str, Form]], found: list[pl.DataFrame]) -> pl.DataFrame:
     """Add the events of the lines of a form to `found`; the other lines."""
-    if form is None or lines.is_empty():
-        return lines
     pattern, fields = form
     groups = pl.col("line").str.extract_groups(pattern).struct.rename_fields([*fields]).struct.unnest()
     texts = lines.select("file_no", "line_no", groups)
@@ -345,12 +318,3 @@ def _value(text: pl.Series, form: Form) -> pl.Series:
     if form.dtype == pl.String:
         return text.replace("", None)
     return text.cast(form.dtype, strict=False)
-
-
-def _keys(line: str) -> tuple[str, ...]:
-    """The keys of a line in their order; empty where it is no object."""
-    try:
-        pairs = parse_json(line, object_pairs_hook=list)
-        return tuple(key for key, _ in pairs)
-    except (ValueError, TypeError):
-        return ()

@@ -11,7 +11,7 @@ import polars as pl
 
 from pipelines.base.errors import SourceError, shown
 from pipelines.config.sources import RunSource
-from pipelines.ingest.json_lines import SUFFIXES, by_suffix
+from pipelines.ingest.json_lines import SUFFIXES, by_suffix, skipped
 from pipelines.ingest.runs.event import FIELDS, clock
 from pipelines.ingest.runs.event_log import NO_ATTEMPT, EventLog
 from pipelines.ingest.runs.records import SCHEMAS, UNREAD, RunRecords, open_run_store
@@ -45,10 +45,7 @@ def read(source: RunSource) -> RunRecords:
         warnings.append(
             f"{store.location} is empty: no run is recorded there yet; check `location` if training has run."
         )
-    if others:
-        warnings.append(
-            f"{store.location}: {len(others)} files like {others[0]} are skipped; name event files {suffixes}."
-        )
+    warnings += skipped(store.location, others, f"; name event files {suffixes}")
     typed = {
         # Sorted while run ids are numbers; the source is the same in every row.
         table: frame.sort(*(name for name in SCHEMAS[table] if name in frame.columns), nulls_last=True)
@@ -65,7 +62,10 @@ def _tables(log: EventLog, warnings: list[str]) -> dict[str, pl.DataFrame]:
         "tracker_run": _runs(log, attempts, warnings),
         "tracker_attempt": attempts,
         "tracker_resource": _resources(log, warnings),
-        "tracker_phase": _phases(log, warnings),
+        # A phase that starts ends the one before it.
+        "tracker_phase": spans(log, "phase", "phase_started", "phase_ended", warnings, [], turns=True).rename(
+            {"opened_at": "started_at", "closed_at": "ended_at"}
+        ),
         "tracker_epoch": epochs(log),
         "tracker_checkpoint": checkpoints(log, warnings),
         "tracker_evaluation": evaluations(log),
@@ -150,18 +150,12 @@ def _resources(log: EventLog, warnings: list[str]) -> pl.DataFrame:
     kept = [
         pl.col(*facts).first(ignore_nulls=True),
         pl.col("accelerators_used").max(),
-        pl.col("evidence").replace_strict(_EVIDENCE, range(len(_EVIDENCE)), return_dtype=pl.Int64).min(),
+        pl.col("evidence").cast(pl.Enum(_EVIDENCE)).min(),
     ]
-    evidence = pl.col("evidence").fill_null(0).replace_strict(range(len(_EVIDENCE)), _EVIDENCE, return_dtype=pl.String)
+    evidence = pl.col("evidence").cast(pl.String).fill_null(_EVIDENCE[0])
     names = {"resource": "resource_id", "region": "region_id", "opened_at": "joined_at", "closed_at": "left_at"}
     found = spans(log, "resource", "resource_joined", "resource_left", warnings, kept)
     return found.with_columns(evidence).rename(names)
-
-
-def _phases(log: EventLog, warnings: list[str]) -> pl.DataFrame:
-    # A phase that starts ends the one before it.
-    found = spans(log, "phase", "phase_started", "phase_ended", warnings, [], turns=True)
-    return found.rename({"opened_at": "started_at", "closed_at": "ended_at"})
 
 
 def _set_aside_early_end(log: EventLog, found: pl.DataFrame, what: str) -> None:

@@ -124,11 +124,9 @@ class History:
         """
         if len(self._pieces) * len(resources) > _MOST_STAYS:
             raise ValueError(f"{len(self._pieces):,} attempts on {len(resources):,} machines are more than any run has")
-        attempts: list[Row] = []
-        for number, points in enumerate(self._pieces, start=1):
-            last = points[-1][0] if points else started_at
-            row = {"attempt_no": number, "started_at": started_at if number == 1 else points[0][0]}
-            attempts.append(row | {"ended_at": last, "end_reason": "unknown", "last_seen_at": last})
+        begins = [started_at, *(points[0][0] for points in self._pieces[1:])]
+        ends = [points[-1][0] if points else started_at for points in self._pieces]
+        attempts = attempts_of((begun, ended, "unknown") for begun, ended in zip(begins, ends, strict=True))
         last = attempts[-1]["last_seen_at"]
         attempts[-1] |= {"ended_at": ended_at, "end_reason": None, "last_seen_at": max(last, ended_at or last)}
         stays = [

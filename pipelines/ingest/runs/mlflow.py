@@ -38,10 +38,15 @@ _LONGEST_WAIT = 60
 
 
 def state(source: RunSource) -> str:
-    """The server's records of all runs, without their histories; a new point changes its run's last values."""
-    if path := _local(source):
-        return local_state(path)
+    """A digest of the server's records of all runs, without their histories, where a new point changes the last values;
+    of a store's files their names, sizes and times, without artifacts.
+    """
     seal = hashlib.sha256()
+    if path := _local(source):
+        files = [path] if path.is_file() else (Path(folder) / name for folder, name in _recorded(path))
+        entries = sorted(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files)
+        seal.update("\n".join(entries).encode())
+        return seal.hexdigest()
     for run in _Server(source.location).runs():
         seal.update(json.dumps([run.get("info"), run.get("data")], sort_keys=True).encode())
     return seal.hexdigest()
@@ -50,8 +55,19 @@ def state(source: RunSource) -> str:
 def read(source: RunSource) -> RunRecords:
     """Every run of every experiment, deleted ones too, with the whole history of its metrics."""
     where = f"[[runs]] {source.name}"
+    rows = RunRows(source)
+    run_ids: dict[str, str] = {}
     with served(path, where) if (path := _local(source)) else nullcontext(source.location) as address:
-        return _read(source, _Server(address))
+        server = _Server(address)
+        for run in server.runs():
+            own = run["info"].get("run_id")
+            tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
+            run_ids[own] = rows.id_of(tags, own)
+            rows.add(run_ids[own], f"{where}: MLflow run {own}", _run, run, tags, server, rows.warnings)
+    # A parent is named by MLflow's own id.
+    for row in rows.tables.get("run", ()):
+        row["parent_run_id"] = run_ids.get(row["parent_run_id"], row["parent_run_id"])
+    return rows.records()
 
 
 def _local(source: RunSource) -> Path | None:
@@ -63,22 +79,6 @@ def _local(source: RunSource) -> Path | None:
         return path.resolve()
     where = f"[[runs]] {source.name}: location {redacted(source.location)}"
     raise UsageError(f"{where} is neither an http address of MLflow nor its mlruns folder or SQLite file.")
-
-
-def _read(source: RunSource, server: "_Server") -> RunRecords:
-    rows = RunRows(source)
-    run_ids: dict[str, str] = {}
-    for run in server.runs():
-        own = run["info"].get("run_id")
-        tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
-        run_id = rows.id_of(tags, own)
-        where = f"[[runs]] {source.name}: MLflow run {own}"
-        rows.add(run_id, where, _run, run, tags, server, rows.warnings)
-        run_ids[own] = run_id
-    # A parent is named by MLflow's own id.
-    for row in rows.tables.get("run", ()):
-        row["parent_run_id"] = run_ids.get(row["parent_run_id"], row["parent_run_id"])
-    return rows.records()
 
 
 class _Server:
@@ -201,13 +201,6 @@ def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warni
 _START_SECONDS = 180
 # The server would start processes for jobs of its own.
 _NO_JOBS = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false"
-
-
-def local_state(path: Path) -> str:
-    """A digest of the names, sizes and times of a store's files; artifacts do not count."""
-    files = [path] if path.is_file() else (Path(folder) / name for folder, name in _recorded(path))
-    entries = sorted(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files)
-    return hashlib.sha256("\n".join(entries).encode()).hexdigest()
 
 
 @contextmanager

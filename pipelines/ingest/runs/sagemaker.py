@@ -94,7 +94,12 @@ def _run(run_id: str, job: Mapping[str, Any], tags: Mapping[str, str], warnings:
     started_at = utc(job.get("TrainingStartTime")) or created_at
     last_at = max(at for at in (created_at, started_at, ended_at, utc(job.get("LastModifiedTime"))) if at)
     facts, _ = described(parameters, run_id, warnings)
-    steps = _transitions(job)
+    steps = [
+        (step["Status"], at, utc(step.get("EndTime")))
+        for step in job.get("SecondaryStatusTransitions") or ()
+        if (at := utc(step.get("StartTime")))
+    ]
+    steps.sort(key=lambda step: step[1])
     span = {"started_at": started_at, "ended_at": ended_at, "last_seen_at": last_at}
     attempts = _attempts(steps, started_at, ended_at, last_at, status)
     run = {
@@ -114,12 +119,6 @@ def _run(run_id: str, job: Mapping[str, Any], tags: Mapping[str, str], warnings:
             if (at := utc(metric.get("Timestamp")) or ended_at)
         ],
     }
-
-
-def _transitions(job: Mapping[str, Any]) -> list[Step]:
-    steps = job.get("SecondaryStatusTransitions") or ()
-    found = [(step["Status"], utc(step.get("StartTime")), utc(step.get("EndTime"))) for step in steps]
-    return sorted(((name, at, end) for name, at, end in found if at), key=lambda step: step[1])
 
 
 def _attempts(

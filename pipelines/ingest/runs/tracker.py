@@ -13,7 +13,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from types import ModuleType
@@ -58,7 +57,7 @@ def read_runs(source: RunSource) -> RunRecords:
 
 def read_all(sources: Sequence[RunSource], before: Mapping[str, pl.DataFrame] | None = None) -> RunRecords:
     """The records of all sources, each run once; `before` are the tables as read the last time."""
-    return merged([SourceRecords(one.name, one.kind, kept(one, read_runs(one), before or {})) for one in sources])
+    return _merged(sources, {one.name: kept(one, read_runs(one), before or {}) for one in sources})
 
 
 def runs_fingerprint(source: RunSource) -> str:
@@ -116,55 +115,45 @@ def _own(frame: pl.DataFrame | None, table: str, name: str) -> pl.DataFrame | No
     return typed.filter(pl.col("source_name") == name).with_columns(pl.col("run_id").str.strip_suffix(f"@{name}"))
 
 
-@dataclass(frozen=True, eq=False)
-class SourceRecords:
-    name: str
-    kind: str
-    records: RunRecords
-
-
-def merged(sources: Sequence[SourceRecords]) -> RunRecords:
+def _merged(sources: Sequence[RunSource], records: Mapping[str, RunRecords]) -> RunRecords:
     """The records of all sources as one: those of one run are merged or, where its id is not declared, kept apart."""
-    warnings = [warning for source in sources for warning in source.records.warnings]
-    recorded_by: dict[str, list[SourceRecords]] = {}
+    warnings = [warning for read in records.values() for warning in read.warnings]
+    recorded_by: dict[str, list[str]] = {}
     for source in sorted(sources, key=lambda source: NEARNESS.index(source.kind)):
-        for run_id in source.records.tables["tracker_run"]["run_id"].unique():
-            recorded_by.setdefault(run_id, []).append(source)
-    several = {run_id: found for run_id, found in sorted(recorded_by.items()) if len(found) > 1}
-    rows = {source.name: _by_run(source, several) for source in sources}
+        for run_id in records[source.name].tables["tracker_run"]["run_id"].unique():
+            recorded_by.setdefault(run_id, []).append(source.name)
+    several = {run_id: names for run_id, names in sorted(recorded_by.items()) if len(names) > 1}
+    rows = {name: _by_run(read, several) for name, read in records.items()}
     extra: dict[str, _Rows] = {table: [] for table in _MERGED}
-    for run_id, found in several.items():
-        others = [source for source in found if run_id not in source.records.declared][1:]
-        same = [source for source in found if source not in others]
-        one = _one(run_id, [rows[source.name][run_id] for source in same], warnings)
+    for run_id, names in several.items():
+        others = [name for name in names if run_id not in records[name].declared][1:]
+        same = [name for name in names if name not in others]
+        one = _one(run_id, [rows[name][run_id] for name in same], warnings)
         for table in _MERGED:
             extra[table] += one[table]
             for other in others:
-                extra[table] += _apart(rows[other.name][run_id], table, f"{run_id}@{other.name}", one)
-        warnings += [_conflict(run_id, same, other) for other in others]
+                extra[table] += _apart(rows[other][run_id], table, f"{run_id}@{other}", one)
+        warnings += [
+            f"Run {run_id!r} is recorded by the [[runs]] sources {same[0]} and {other}, and neither declares the "
+            f"other's; they are kept apart as {run_id!r} and '{run_id}@{other}', and machine time that both claim "
+            f"goes to the first. If they are one run, set `{DECLARED}` in one of them, else rename one."
+            for other in others
+        ]
     tables = {}
     for table in _MERGED:
-        own = [source.records.tables[table].filter(~pl.col("run_id").is_in(list(several))) for source in sources]
+        own = [read.tables[table].filter(~pl.col("run_id").is_in(list(several))) for read in records.values()]
         tables[table] = pl.concat([*own, pl.DataFrame(extra[table], schema=SCHEMAS[table], strict=False)])
-    unread = [source.records.tables[UNREAD] for source in sources]
+    unread = [read.tables[UNREAD] for read in records.values()]
     tables[UNREAD] = pl.concat([pl.DataFrame(schema=SCHEMAS[UNREAD]), *unread])
     return RunRecords(tables, warnings)
 
 
-def _by_run(source: SourceRecords, wanted: Mapping[str, Any]) -> dict[str, dict[str, _Rows]]:
+def _by_run(read: RunRecords, wanted: Mapping[str, Any]) -> dict[str, dict[str, _Rows]]:
     found: dict[str, dict[str, _Rows]] = {run_id: {table: [] for table in _MERGED} for run_id in wanted}
     for table in _MERGED:
-        for row in source.records.tables[table].filter(pl.col("run_id").is_in(list(wanted))).iter_rows(named=True):
+        for row in read.tables[table].filter(pl.col("run_id").is_in(list(wanted))).iter_rows(named=True):
             found[row["run_id"]][table].append(row)
     return found
-
-
-def _conflict(run_id: str, same: Sequence[SourceRecords], other: SourceRecords) -> str:
-    return (
-        f"Run {run_id!r} is recorded by the [[runs]] sources {same[0].name} and {other.name}, and neither declares the "
-        f"other's; they are kept apart as {run_id!r} and '{run_id}@{other.name}', and machine time that both claim "
-        f"goes to the first. If they are one run, set `{DECLARED}` in one of them, else rename one."
-    )
 
 
 def _apart(own: Mapping[str, _Rows], table: str, name: str, one: Mapping[str, _Rows]) -> _Rows:

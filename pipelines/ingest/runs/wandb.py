@@ -75,11 +75,12 @@ def _points(run: Mapping[str, Any]) -> Iterable[tuple[datetime, int | None, dict
     for row in run.get("history") or []:
         stamp = row.get("_timestamp")
         if isinstance(stamp, int | float):
-            values = {k: float(v) for k, v in row.items() if _is_number(v) and not k.startswith("_")}
+            values = {
+                name: float(value)
+                for name, value in row.items()
+                # The API writes values that are not finite as text.
+                if (isinstance(value, int | float) or value in ("NaN", "Infinity", "-Infinity"))
+                and not name.startswith("_")
+            }
             step = row.get("_step")
             yield moment_of(stamp), int(step) if step is not None else None, values
-
-
-def _is_number(value: Any) -> bool:
-    # The API writes values that are not finite as text.
-    return isinstance(value, int | float) or value in ("NaN", "Infinity", "-Infinity")

@@ -16,6 +16,7 @@ from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.inventory import answers
+from pipelines.ingest.json_lines import skipped
 from pipelines.ingest.schema import AT
 from pipelines.ingest.serving.records import Row, ServingRecords, call_records, model_of, resource_of
 from pipelines.warehouse.stores import open_store
@@ -86,7 +87,7 @@ def found_answers(source: ServingSource, warnings: list[str], answered: Answered
         yield from answered[source.name]
         return
     store = open_store(source.location, **source.reach)
-    skipped = []
+    others = []
     for item in store.list():
         where = store.uri(item.key)
         if place := _PLACE.search(item.key):
@@ -98,12 +99,8 @@ def found_answers(source: ServingSource, warnings: list[str], answered: Answered
                 continue
             yield where, place.groupdict(), answer
         else:
-            skipped.append(item.key)
-    if skipped:
-        warnings.append(
-            f"{store.location}: {len(skipped)} files like {skipped[0]} are skipped; name answers "
-            "<account>/<region>/<name>.json."
-        )
+            others.append(item.key)
+    warnings += skipped(store.location, others, "; name answers <account>/<region>/<name>.json")
 
 
 def _queried(source: ServingSource, region: str | None) -> Iterator[Answer]:

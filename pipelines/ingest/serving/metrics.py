@@ -16,7 +16,7 @@ from math import isfinite
 from pipelines.base.errors import SourceError
 from pipelines.base.parse import ParseError, parse_json, reading
 from pipelines.config.sources import ServingServer, ServingSource
-from pipelines.ingest.json_lines import lines_of_file
+from pipelines.ingest.json_lines import lines_of_file, skipped
 from pipelines.ingest.runs.records import moment_of
 from pipelines.ingest.serving.records import EARLIEST, Row, ServingRecords, records
 from pipelines.warehouse.stores import open_store
@@ -95,12 +95,12 @@ def read(source: ServingSource) -> ServingRecords:
     store = open_store(str(source.location), **source.reach)
     found: dict[str, _Server] = defaultdict(_Server)
     warnings: list[str] = []
-    skipped = []
+    others = []
     for item in store.list():
         where = store.uri(item.key)
         scrape = _SCRAPE.search(item.key)
         if scrape is None and not item.key.endswith(".json"):
-            skipped.append(item.key)
+            others.append(item.key)
             continue
         try:
             with reading(where):
@@ -130,8 +130,7 @@ def read(source: ServingSource) -> ServingRecords:
         warnings.append(
             f"{store.location} has no metrics of {source.kind}; name scrapes <server_id>/20260701T100000Z.txt."
         )
-    if skipped:
-        warnings.append(f"{store.location}: {len(skipped)} files like {skipped[0]} are skipped.")
+    warnings += skipped(store.location, others, "")
     described = {server.server_id: server for server in source.servers}
     servers, traffic = [], []
     processes: dict[tuple[str | None, frozenset[float]], str] = {}

@@ -164,16 +164,14 @@ def _merged(pieces: Iterable[Row]) -> list[Row]:
     """Neighbors of one server, hour and state as one row."""
     found: list[Row] = []
     for piece in sorted(pieces, key=lambda row: (row["server_id"], row["started_at"])):
-        if found and _are_one(found[-1], piece):
-            found[-1] = _sum(found[-1], piece)
+        last = found[-1] if found else {}
+        is_next = last.get("ended_at") == piece["started_at"]
+        is_alike = all(last.get(name) == piece.get(name) for name in ("server_id", "model", "is_quiet"))
+        if is_next and is_alike and _hour(last["started_at"]) + _HOUR >= piece["ended_at"]:
+            found[-1] = _sum(last, piece)
         else:
             found.append(piece)
     return found
-
-
-def _are_one(one: Row, other: Row) -> bool:
-    is_same = all(one.get(name) == other.get(name) for name in ("server_id", "model", "is_quiet"))
-    return is_same and one["ended_at"] == other["started_at"] and _hour(one["started_at"]) + _HOUR >= other["ended_at"]
 
 
 def _sum(one: Row, other: Row) -> Row:
