@@ -5,7 +5,6 @@ form are read as columns; a line with anything odd in it is read by itself, with
 events leave only a time behind, heartbeats the tokens seen as well.
 """
 
-import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.errors import SourceError, shown
+from pipelines.base.parse import parse_json
 from pipelines.ingest.json_lines import blocks_of_file
 from pipelines.ingest.runs.event import FIELDS, TARGET, Event, Form, Wrong, parse_event, plain_lines, run_of
 from pipelines.warehouse.storage import Object, Store
@@ -53,6 +53,7 @@ class EventLog:
         # The runs of each file.
         self._owners: list[pl.DataFrame] = []
         self._runs = pl.Enum([])
+        self._forms = PlainForms()
         # Blocks that wait to be read together: the number of their file and of their first line.
         self._waiting: list[tuple[int, int, bytes]] = []
         # Fields by kind that are unknown, None where the kind is, and where the first of each lies.
@@ -171,7 +172,7 @@ class EventLog:
         lines = pl.DataFrame(texts, _LINES, orient="row").with_columns(pl.col("line").str.split("\n"))
         lines = lines.with_columns(line_no=pl.int_ranges("line_no", pl.col("line_no") + pl.col("line").list.len()))
         lines = lines.explode("line_no", "line").cast({"line_no": pl.UInt32})
-        found, left = plain_events(lines.filter(pl.col("line") != ""))
+        found, left = self._forms.read(lines.filter(pl.col("line") != ""))
         odd += [(file_no, number, line.encode()) for file_no, number, line in left.iter_rows()]
         # The last line of each block but a whole one is empty.
         cut = {(file_no, first + block.count(b"\n")) for file_no, first, block in waiting}
@@ -262,31 +263,43 @@ def _more(count: int) -> str:
     return "" if count == 1 else f" here and in {count - 1:,} more line{'s' * (count > 2)}"
 
 
-# Writers have a few forms of lines, which differ in the keys they have; the most that are read as columns in a block.
-_MOST_FORMS = 64
+# Lines whose form is tried in each block, of each kind, and the most forms that are known of a kind.
+_SAMPLES, _MOST_FORMS = 8, 32
 _KIND = r'"event"[ \t]*:[ \t]*"([a-z_]+)"'
-_KEYS = r'"[^"\\]*"[ \t]*:'
 
 
-def plain_events(lines: pl.DataFrame) -> tuple[dict[str, list[pl.DataFrame]], pl.DataFrame]:
-    """Frames of events by kind, `at` in ms and a column for each field of theirs, and the lines that are left over.
+class PlainForms:
+    """The forms of lines met so far, by kind: a writer has a few, which differ in the keys they have."""
 
-    `lines` has file_no, line_no and `line`, its text. Null is a missing value; attempt_no may be null.
-    """
-    found: dict[str, list[pl.DataFrame]] = {}
-    line = pl.col("line")
-    of_form = lines.with_columns(kind=line.str.extract(_KIND), keys=line.str.extract_all(_KEYS).list.join(""))
-    forms = of_form.group_by("kind", "keys").len().drop_nulls().top_k(_MOST_FORMS, by="len")
-    left = [of_form.join(forms, on=["kind", "keys"], how="anti").drop("kind", "keys")]
-    some = of_form.join(forms.drop("len"), on=["kind", "keys"], how="semi")
-    for (kind, keys), rest in some.partition_by("kind", "keys", as_dict=True, include_key=False).items():
-        form = plain_lines(kind, re.findall(r'"([^"]*)"', keys))
-        left.append(_take(rest, form, found.setdefault(kind, [])) if form else rest)
-    return found, pl.concat(left).sort("file_no", "line_no")
+    def __init__(self) -> None:
+        self._forms: dict[str, dict[tuple[str, ...], tuple[str, dict[str, Form]] | None]] = {}
+
+    def read(self, lines: pl.DataFrame) -> tuple[dict[str, list[pl.DataFrame]], pl.DataFrame]:
+        """Frames of events by kind, `at` in ms and a column for each field of theirs, and the lines that are left over.
+
+        `lines` has file_no, line_no and `line`, its text. Null is a missing value; attempt_no may be null.
+        """
+        found: dict[str, list[pl.DataFrame]] = {}
+        left = [lines.clear()]
+        by_kind = lines.with_columns(kind=pl.col("line").str.extract(_KIND)).partition_by("kind", as_dict=True)
+        for (kind,), rest in by_kind.items():
+            rest = rest.drop("kind")
+            forms = self._forms.setdefault(kind, {}) if kind else {}
+            for form in [*forms.values()]:
+                rest = _take(rest, form, found.setdefault(kind, []))
+            for line in rest["line"].gather_every(max(1, rest.height // _SAMPLES)) if kind else ():
+                keys = _keys(line)
+                if keys and keys not in forms and len(forms) < _MOST_FORMS:
+                    forms[keys] = plain_lines(kind, keys)
+                    rest = _take(rest, forms[keys], found.setdefault(kind, []))
+            left.append(rest)
+        return found, pl.concat(left).sort("file_no", "line_no")
 
 
-def _take(lines: pl.DataFrame, form: tuple[str, dict[str, Form]], found: list[pl.DataFrame]) -> pl.DataFrame:
+def _take(lines: pl.DataFrame, form: tuple[str, dict[str, Form]] | None, found: list[pl.DataFrame]) -> pl.DataFrame:
     """Add the events of the lines of a form to `found`; the other lines."""
+    if form is None or lines.is_empty():
+        return lines
     pattern, fields = form
     groups = pl.col("line").str.extract_groups(pattern).struct.rename_fields([*fields]).struct.unnest()
     texts = lines.select("file_no", "line_no", groups)
@@ -318,3 +331,12 @@ def _value(text: pl.Series, form: Form) -> pl.Series:
     if form.dtype == pl.String:
         return text.replace("", None)
     return text.cast(form.dtype, strict=False)
+
+
+def _keys(line: str) -> tuple[str, ...]:
+    """The keys of a line in their order; empty where it is no object."""
+    try:
+        pairs = parse_json(line, object_pairs_hook=list)
+        return tuple(key for key, _ in pairs)
+    except (ValueError, TypeError):
+        return ()
