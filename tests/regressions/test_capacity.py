@@ -319,6 +319,30 @@ def test_usage_that_the_next_bill_has_is_its_times() -> None:
         august_alone = "select count(*) from {} where billing_period = '2026-08' and run_id = 'run-0'"
         for table in ("detail_claim_gap_monthly", "detail_clock_offset_monthly"):
             assert lab.ask(august_alone.format(table), table) == [(0,)]
+        gap = "detail_claim_gap_monthly"
+        assert lab.ask(f"select run_id from {gap} where gap_kind = 'claimed_not_billed'", gap) == []
+        # Idle are 20:00 of July and midnight of August, on one bill; unattributed is 02:00.
+        unclaimed = f"select billing_period, gap_hours, cost_at_stake_usd from {gap} order by 1"
+        assert lab.ask(unclaimed, gap) == [("2026-07", 8, 2), ("2026-08", 16, 4)]
+
+
+def test_a_gap_in_hours_of_a_capacity_block_is_worth_their_part_of_its_fee() -> None:
+    """Two hours for a fee of 80, free on the bill. The run has the first, and claims an hour after the second, which
+    nobody claims: 40 each. Without the fee neither is known.
+    """
+    hours = [machine_line("i-0d", number, "1", "0") for number in (0, 1)]
+    fee = {
+        **machine_line("i-0a", 0, "1", "80"),
+        "line_item_line_item_type": "Fee",
+        "line_item_usage_type": "USW2-CapacityBlockFee:p5.48xlarge",
+        "reservation_reservation_a_r_n": BLOCK,
+    }
+    stays = [Stay(0, "i-0d", None, 0, HOUR_MS), Stay(0, "i-0d", None, 2 * HOUR_MS, 3 * HOUR_MS)]
+    gap = "detail_claim_gap_monthly"
+    found = f"select gap_kind, gap_hours, cost_at_stake_usd from {gap} order by 1"
+    for bill, dollars in ([*hours, fee], 40), (hours, None):
+        with Lab({MONTH: bill}, tracker(stays)) as lab:
+            assert lab.ask(found, gap) == [("billed_not_claimed", 8, dollars), ("claimed_not_billed", 8, dollars)]
 
 
 def since_first(moment: datetime) -> int:
