@@ -25,7 +25,7 @@ _HAD = """
     select billing_currency, cast(sum(line_count) as bigint) as line_count, sum(billed_cost_usd) as billed
     from (
         select * from published_restatement
-        where source_name = '{source}' and billing_month = date '{month}-01'
+        where strpos(', ' || source_name || ',', ', {source},') > 0 and billing_month = date '{month}-01'
         qualify delivery_no = max(delivery_no) over (partition by payer_account_id, billing_currency)
     ) as newest
     where line_count > 0
