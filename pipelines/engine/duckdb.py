@@ -144,7 +144,9 @@ class DuckDBEngine(Engine):
         out.parent.mkdir(parents=True, exist_ok=True)
         self._use_threads(1 if self._bytes < _SMALL_BYTES else self._all_threads)
         self._bytes = 0
-        self._run(f"copy ({sql}) to {quoted(out)} (format parquet, compression snappy, row_group_size {ROW_GROUP_ROWS})")
+        self._run(
+            f"copy ({sql}) to {quoted(out)} (format parquet, compression snappy, row_group_size {ROW_GROUP_ROWS})"
+        )
 
     def write_csv(self, sql: str, out: Path) -> None:
         """Run a SELECT and leave its rows as a csv with a header, null as nothing between two commas."""

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from datetime import date, timedelta
 from typing import Any
 
+from pipelines.base.dates import month_spans
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import Builder
@@ -82,7 +83,7 @@ def refuse_undelivered(planned: Plan, parts: Sequence[str]) -> None:
         raise UsageError(
             f"No billing source delivers {shown_part(missing[0])}; choose a source of the month ({sources})."
         )
-    known = ", ".join(planned.months) or "none"
+    known = month_spans(planned.months) or "none"
     raise UsageError(f"No billing source delivers {', '.join(missing)}; choose a delivered month ({known}).")
 
 

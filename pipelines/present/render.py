@@ -18,6 +18,7 @@ import yaml
 
 from pipelines.base import resources
 from pipelines.base.console import Console
+from pipelines.base.dates import month_spans
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.base.resources import MONTH, known_reports
 from pipelines.base.sql import tables_in
@@ -56,7 +57,7 @@ def report_month(published: Publication, month: str | None = None) -> date:
     """
     months = published.billing_months
     if month is not None and month not in months:
-        raise UsageError(f"--month {month} is not a delivered billing month; choose one of {', '.join(months)}.")
+        raise UsageError(f"--month {month} is not a delivered billing month; choose one of {month_spans(months)}.")
     return date.fromisoformat(f"{month or months[-1]}-01")
 
 

@@ -277,7 +277,9 @@ def test_the_delivery_of_a_month_in_two_exports_names_both(tmp_path: Path) -> No
     publish_tables(config, HISTORY)
     export("old", "o2", 10, 11)
     builder = publish_tables(config, HISTORY)
-    named = "select delivery_no, source_name, delivery_id, line_count, billed_change_usd from mart_restatement order by 1"
+    named = (
+        "select delivery_no, source_name, delivery_id, line_count, billed_change_usd from mart_restatement order by 1"
+    )
     assert ask(builder, named).rows() == [
         (1, "new, old", "n1, o1", 2, None),
         (2, "new, old", "n1, o2", 3, Decimal("1.006")),
@@ -285,7 +287,9 @@ def test_the_delivery_of_a_month_in_two_exports_names_both(tmp_path: Path) -> No
     published = builder.lake.current()
     assert published is not None and [check["check"] for check in published.checks if not check["passed"]] == []
     export("old", "o3")
-    with pytest.raises(SourceError, match=r"old-Manifest.json contains no line, yet 2026-07 was published with 3 lines"):
+    with pytest.raises(
+        SourceError, match=r"old-Manifest.json contains no line, yet 2026-07 was published with 3 lines"
+    ):
         publish_tables(config, HISTORY)
 
 

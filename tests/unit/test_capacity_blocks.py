@@ -117,8 +117,8 @@ def test_the_cost_of_hours_that_no_fee_pays_for_is_unknown() -> None:
 
 
 def test_use_of_a_block_that_no_fee_can_be_matched_with_is_of_unknown_cost() -> None:
-    """A day's line without a resource, 24 hours with the run's tag: it may be of any block, so the run's cost is unknown
-    with the fee of 40 on the bill or without it, never 0. The ledger keeps the 40 once.
+    """A day's line without a resource, 24 hours with the run's tag: it may be of any block, so what the run cost is
+    unknown with the fee of 40 on the bill or without it, never 0. The ledger keeps the 40 once.
     """
     day = {"line_item_usage_start_date": "2026-07-14 00:00:00", "line_item_usage_end_date": "2026-07-15 00:00:00"}
     line = {**used(0, "", "24"), **day, "tag_run_id": "run-0"}
@@ -131,7 +131,9 @@ def test_use_of_a_block_that_no_fee_can_be_matched_with_is_of_unknown_cost() -> 
             assert lab.ask("select sum(effective_cost_usd) from fct_ledger", "fct_ledger") == [(paid,)]
             shown = "select effective_cost_usd from fct_ledger_line where bucket = 'run'"
             assert lab.ask(shown, "fct_ledger_line") == [(None,)]
-            found = lab.ask(check.query.format(batch="fct_capacity_block_piece"), "fct_capacity_block_piece", "fct_charge")
+            found = lab.ask(
+                check.query.format(batch="fct_capacity_block_piece"), "fct_capacity_block_piece", "fct_charge"
+            )
             assert found == [("000033334444", "p5.48xlarge", None, datetime(2026, 7, 14), 1)]
 
 
