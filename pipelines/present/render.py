@@ -42,7 +42,9 @@ _DRAWN_DAYS = 92
 SUMS: dict[str, str] = yaml.safe_load((resources.DASHBOARDS / "sums.yml").read_text(encoding="utf-8"))
 _PARTS = {
     "{is_drawn_bucket}": f"bucket in ({', '.join(repr(bucket) for bucket in DRAWN_BY_DAY)})",
-    "{is_drawn}": f"usage_date > (select max(usage_date) from mart_cost_ledger_daily) - interval {_DRAWN_DAYS} day",
+    # Bills correct days long before the months that are delivered.
+    "{is_drawn}": f"usage_date > (select max(usage_date) from mart_cost_ledger_daily) - interval {_DRAWN_DAYS} day"
+    " and usage_date >= (select min(billing_month) from mart_cost_ledger_daily)",
 }
 # In place of charts, where there are none.
 _UNDRAWN: Mapping[str, Callable[..., Any]] = dict.fromkeys(CHARTS, lambda *values, **named: "")

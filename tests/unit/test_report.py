@@ -162,6 +162,13 @@ def test_the_daily_chart_states_what_it_leaves_out(page: str, render: Render) ->
         "Not drawn, 30.3% of the effective cost: $120 unused commitments, shared and other, $280 of earlier days."
     )
     assert sentence in part(render(marts), "ledger")
+    # A correction of a day before the first delivered month: with 10 shared, 20 of 50 are not drawn.
+    days = [charge(date(2026, 7, day), "run", "10") for day in (1, 2, 3)]
+    days.append(charge(date(2026, 6, 1), "run", "10", billing_month=date(2026, 7, 1)))
+    marts["mart_cost_ledger_daily"] = [*days, charge(date(2026, 7, 3), "shared", "10", "none")]
+    shown = part(render(marts), "ledger")
+    assert "1 July 2026 to 3 July 2026" in shown
+    assert "Not drawn, 40.0% of the effective cost: $10 unused commitments, shared and other, $10 of earlier" in shown
 
 
 def test_the_legend_calls_a_platform_by_its_name() -> None:
