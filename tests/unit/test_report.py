@@ -16,7 +16,7 @@ from support.report_marts import PUBLISHED, Marts, charge, delivered, example, p
 
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.present.charts import token_cost_chart
+from pipelines.present.charts import token_cost_chart, waterfall_chart
 from pipelines.present.render import render_report
 from pipelines.report.command import report
 
@@ -169,6 +169,15 @@ def test_the_daily_chart_states_what_it_leaves_out(page: str, render: Render) ->
     shown = part(render(marts), "ledger")
     assert "1 July 2026 to 3 July 2026" in shown
     assert "Not drawn, 40.0% of the effective cost: $10 unused commitments, shared and other, $10 of earlier" in shown
+
+
+def test_a_waterfall_shows_what_each_factor_saves_as_its_table_does() -> None:
+    """100 on GPU and 70 on Trainium: the chip saves 40, the rate costs 10 more."""
+    pair = {"currency": "USD", "baseline_instance_type": "p5", "baseline_unit_cost_usd": Decimal(100)}
+    pair |= {"candidate_instance_type": "trn1", "candidate_unit_cost_usd": Decimal(70)}
+    parts = [{"factor": name, "cost_part_usd": Decimal(usd)} for name, usd in (("chip", 40), ("rate", -10))]
+    drawn = waterfall_chart(pair, parts, {}, "USD", "a label")
+    assert re.findall(r">(\u2212?\$[\d.]+)</text>", drawn)[-4:] == ["$100.00", "$40.00", "\u2212$10.00", "$70.00"]
 
 
 def test_the_legend_calls_a_platform_by_its_name() -> None:
