@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from support.lab import Lab
+from support.ledger_law import LINES_THAT_DO_NOT_SUM
 from support.random_ledgers import BLOCK, MONTH, Stay, at, hour, tracker
 
 from pipelines.models.contract import load_contract
@@ -181,3 +182,19 @@ def test_a_discount_on_a_fee_is_no_fee() -> None:
     ]
     total = "select sum(effective_cost_usd) from fct_ledger where bucket <> 'other'"
     assert ask(total, "fct_ledger", bill, window(4, 1)) == [(36,)]
+
+
+def test_the_fee_of_a_block_used_by_two_payers_counts_once() -> None:
+    """Two instances for four hours, 80.00: a fee of 60.00 in one payer's file and of 20.00 in the other's, at the same
+    row. The run's hour, 10.00, is half on the one bill, half on the other's, or on that of the next month.
+    """
+    one, other = ({"bill_payer_account_id": f"00000000000{n}", "source_file": f"part-{n}"} for n in (1, 2))
+    fees = [{**fee("60"), **one, "source_row": "0"}, {**fee("20"), **other, "source_row": "0"}]
+    july = [*fees, {**used(0, amount="0.5"), **one}, {**used(1, "i-0e"), **other}]
+    half, name = {**used(0, amount="0.5"), **other}, "fct_ledger"
+    for bill in {MONTH: [*july, half]}, {MONTH: july, "2026-08": [{**half, "source_file": "part-3"}]}:
+        with Lab(bill, tracker([Stay(0, "i-0d", None, 0, HOUR_MS)]), (window(4, 2),)) as lab:
+            costs = f"select sum(effective_cost_usd), sum(billed_cost_usd) from {name}"
+            assert lab.ask(costs, name) == [(80, 80)]
+            assert lab.ask(LINES_THAT_DO_NOT_SUM, name, "fct_charge") == []
+            assert lab.ask(RUN, name) == [(10,)]
