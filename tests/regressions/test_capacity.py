@@ -347,8 +347,8 @@ def test_usage_that_the_next_bill_has_is_its_times() -> None:
 
 
 def test_a_gap_in_hours_of_a_capacity_block_is_worth_their_part_of_its_fee() -> None:
-    """Two hours for a fee of 80, free on the bill. The run has the first, and claims an hour after the second, which
-    nobody claims: 40 each. Without the fee neither is known.
+    """Two hours for a fee of 80, free on the bill. The run has the first, and claims an hour after the second; no run
+    claims that one: 40 each. Without the fee neither is known.
     """
     hours = [machine_line("i-0d", number, "1", "0") for number in (0, 1)]
     fee = {
