@@ -51,21 +51,21 @@ piece as (
 
 -- What an hour of the resource cost, else one of its type; nothing where the month is billed in several currencies.
 rate as (
-    select hour.*, cost.cost_usd
-    from (select month_of(usage_date) as usage_month, resource_id, max(instance_type) as instance_type, max(billing_currency) as billing_currency,
+    select hour.*, cost.billing_currency, cost.cost_usd
+    from (select month_of(usage_date) as usage_month, resource_id, max(instance_type) as instance_type,
             sum(usage_quantity * greatest(accelerator_count, 1)) as hours
         from fct_charge where line_class = 'instance' and bucket is null
         group by month_of(usage_date), resource_id) as hour
-    join (select usage_month, resource_id, known_sum(effective_cost_usd) as cost_usd
-        from piece group by usage_month, resource_id
-        having min(billing_currency) = max(billing_currency)) as cost using (usage_month, resource_id)
+    join (select usage_month, resource_id, billing_currency, known_sum(effective_cost_usd) as cost_usd
+        from piece group by usage_month, resource_id, billing_currency
+        qualify count(*) over (partition by usage_month, resource_id) = 1) as cost using (usage_month, resource_id)
 ),
 
 type_rate as (
-    select usage_month, instance_type, max(billing_currency) as billing_currency, sum(cost_usd) as cost_usd, sum(hours) as hours
+    select usage_month, instance_type, billing_currency, sum(cost_usd) as cost_usd, sum(hours) as hours
     from rate where cost_usd is not null
-    group by usage_month, instance_type
-    having min(billing_currency) = max(billing_currency)
+    group by usage_month, instance_type, billing_currency
+    qualify count(*) over (partition by usage_month, instance_type) = 1
 ),
 
 own_type as (
