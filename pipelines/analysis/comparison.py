@@ -22,6 +22,7 @@ from pipelines.analysis.verdict import (
     spent,
 )
 from pipelines.base.cost import BASES
+from pipelines.base.dates import month_spans
 
 SIDES = ("baseline", "candidate")
 SIDE_NAMES = ("GPU", "Trainium")
@@ -425,9 +426,9 @@ def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
         warnings.append(f"{words[0]} on GPU and {words[1]} on Trainium, where {floor} a side are {planned}")
     warnings += [quality.reason] if quality.status == "not shown" else []
     warnings += [warning for run in runs for warning in run["warnings"]]
-    months = sorted({run["open_billing_month"] for run in runs if run["open_billing_month"] is not None})
+    months = {f"{run['open_billing_month']:%Y-%m}" for run in runs if run["open_billing_month"] is not None}
     if months:
-        shown = " and ".join(f"{month:%B %Y}" for month in months)
+        shown = month_spans(months, lambda month: f"{date.fromisoformat(f'{month}-01'):%B %Y}").replace(", ", " and ")
         warnings.append(f"{shown} is not reconciled: AWS may still change its lines")
     return [
         *warnings,

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pipelines.base.console import Console
+from pipelines.base.dates import month_spans
 from pipelines.base.errors import UsageError
 from pipelines.base.paths import below
 from pipelines.config.settings import Settings
@@ -70,7 +71,7 @@ def export_focus(settings: Settings, month: str | None, out: Path, console: Cons
     seen = warehouse.as_published(published)
     months = published.billing_months
     if month is not None and month not in months:
-        raise UsageError(f"--month {month} is not published; give one of {', '.join(months)}, or none for all.")
+        raise UsageError(f"--month {month} is not published; give one of {month_spans(months)}, or none for all.")
     months = months if month is None else [month]
     with console.steps(len(months)) as steps:
         for period in months:

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from datetime import date, timedelta
 from typing import Any
 
+from pipelines.base.dates import month_spans
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import Builder
@@ -25,7 +26,7 @@ _HAD = """
     select billing_currency, cast(sum(line_count) as bigint) as line_count, sum(billed_cost_usd) as billed
     from (
         select * from published_restatement
-        where source_name = '{source}' and billing_month = date '{month}-01'
+        where strpos(', ' || source_name || ',', ', {source},') > 0 and billing_month = date '{month}-01'
         qualify delivery_no = max(delivery_no) over (partition by payer_account_id, billing_currency)
     ) as newest
     where line_count > 0
@@ -82,7 +83,7 @@ def refuse_undelivered(planned: Plan, parts: Sequence[str]) -> None:
         raise UsageError(
             f"No billing source delivers {shown_part(missing[0])}; choose a source of the month ({sources})."
         )
-    known = ", ".join(planned.months) or "none"
+    known = month_spans(planned.months) or "none"
     raise UsageError(f"No billing source delivers {', '.join(missing)}; choose a delivered month ({known}).")
 
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from pipelines.base.console import counted
+from pipelines.base.dates import month_spans
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import Contract, load_contract
 from pipelines.models.written import CURRENCIES
@@ -93,8 +94,16 @@ def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
             # The amounts name it.
             known = {name: value for name, value in known.items() if name not in CURRENCIES}
         order = sorted(known, key=lambda name: (name not in key, not name.endswith("_usd")))
-        return ", ".join(f"{_label(name)} {_text(name, known[name], row)[:LONGEST]}" for name in order[:_SHOWN])
+        return ", ".join(f"{_label(name)} {_cut(_text(name, known[name], row))}" for name in order[:_SHOWN])
     return ""
+
+
+def _cut(text: str) -> str:
+    """A text that is not too long; of a list the first names in one piece, and how many more there are."""
+    if len(text) <= LONGEST:
+        return text
+    kept = text[: LONGEST + 2].rpartition(", ")[0]
+    return f"{kept} and {text.count(', ') - kept.count(', ')} more" if kept else text[:LONGEST]
 
 
 def sentence(check: Mapping[str, Any], owners: Mapping[str, str] | None = None) -> str:
@@ -140,10 +149,9 @@ def sentences(check: Mapping[str, Any], owners: Mapping[str, str] | None = None)
 
 
 def _where(check: Mapping[str, Any]) -> str:
-    """The table of a check and its months."""
+    """The table of a check and its months, those in a row as the first and the last."""
     periods = check["periods"] if "periods" in check else filter(None, [check["period"]])
-    months = dict.fromkeys(map(month_of, periods))
-    return " ".join([check["table"].rpartition("/")[2], ", ".join(months)]).rstrip()
+    return " ".join([check["table"].rpartition("/")[2], month_spans(map(month_of, periods))]).rstrip()
 
 
 def _contract(table: str) -> Contract | None:

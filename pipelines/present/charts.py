@@ -122,7 +122,9 @@ def ledger_chart(width: int, days: Sequence[Row], buckets: Mapping[str, str], cu
 
 @_named
 def waterfall_chart(width: int, pair: Row, parts: Sequence[Row], names: Mapping[str, str], unit: str) -> Chart:
-    """From the GPU's unit cost to Trainium's, one floating bar per factor; a factor that is not measured has none.
+    """From the GPU's unit cost to Trainium's, one floating bar per factor, labeled with what it saves.
+
+    A factor that is not measured has no bar.
 
     `parts` are the factors of the pair, `names` what each is called, `unit` what the axis is called.
     """
@@ -139,7 +141,7 @@ def waterfall_chart(width: int, pair: Row, parts: Sequence[Row], names: Mapping[
         if saved is not None:
             # A factor that makes Trainium cheaper goes down.
             kind = "less" if saved > 0 else "more"
-            add(names.get(part["factor"], part["factor"]), at, at - saved, kind, -saved)
+            add(names.get(part["factor"], part["factor"]), at, at - saved, kind, saved)
             at -= saved
     end = pair["candidate_unit_cost_usd"]
     add(pair["candidate_instance_type"], 0, end, "trainium", end)

@@ -18,6 +18,7 @@ import yaml
 
 from pipelines.base import resources
 from pipelines.base.console import Console
+from pipelines.base.dates import month_spans
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.base.resources import MONTH
 from pipelines.base.sql import tables_in
@@ -40,7 +41,9 @@ _DRAWN_DAYS = 92
 SUMS: dict[str, str] = yaml.safe_load((resources.DASHBOARDS / "sums.yml").read_text(encoding="utf-8"))
 _PARTS = {
     "{is_drawn_bucket}": f"bucket in ({', '.join(repr(bucket) for bucket in DRAWN_BY_DAY)})",
-    "{is_drawn}": f"usage_date > (select max(usage_date) from mart_cost_ledger_daily) - interval {_DRAWN_DAYS} day",
+    # Bills correct days long before the months that are delivered.
+    "{is_drawn}": f"usage_date > (select max(usage_date) from mart_cost_ledger_daily) - interval {_DRAWN_DAYS} day"
+    " and usage_date >= (select min(billing_month) from mart_cost_ledger_daily)",
 }
 # In place of charts, where there are none.
 _UNDRAWN: Mapping[str, Callable[..., Any]] = dict.fromkeys(CHARTS, lambda *values, **named: "")
@@ -64,7 +67,7 @@ def report_page(
     """
     months = published.billing_months
     if month is not None and month not in months:
-        raise UsageError(f"--month {month} is not a delivered billing month; choose one of {', '.join(months)}.")
+        raise UsageError(f"--month {month} is not a delivered billing month; choose one of {month_spans(months)}.")
     about, plan = date.fromisoformat(f"{month or months[-1]}-01"), plan_of(kind)
     queries = {name: sql.replace(MONTH, f"date '{about}'") for name, sql in queries_of(plan["queries"]).items()}
     try:

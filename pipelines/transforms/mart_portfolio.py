@@ -135,7 +135,8 @@ def _missing(case: WorkloadCase, done: dict[str, int]) -> Iterable[str]:
     if case.pair is None:
         without = [_NAMES[family] for family, count in zip(FAMILIES, done.values(), strict=True) if not count]
         yield f"no run completed on {' or '.join(without)}" if without else "no two sides on one kind of machine each"
-    elif case.pair["verdict"] in _UNDECIDED:
+    # An interval that includes zero lacks no evidence that could be named.
+    elif case.pair["verdict"] in _UNDECIDED and case.pair["verdict"] != "inconclusive":
         yield f"{case.pair['verdict']}: {case.pair['verdict_reason']}"
     if case.decision.missing:
         yield where_to_declare(case.decision.missing)

@@ -31,7 +31,7 @@ outside as (
     where ended_ms > billed_until_ms
 ),
 
--- Of the month alone, as in detail_claim_gap_monthly.
+-- Of the month alone: a run of today leaves the rows of other months as they are.
 run as (
     select run_id, max(team) as team, max(owner) as owner from stg_tracker__stay_monthly group by run_id
 )

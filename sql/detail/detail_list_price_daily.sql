@@ -3,7 +3,7 @@
 with line as (
     select
         billing_period, usage_date, instance_type, region_id, billing_currency, usage_quantity, list_cost_usd,
-        ratio(list_cost_usd, usage_quantity) as line_price_usd
+        usd_per(list_cost_usd, usage_quantity) as line_price_usd
     from fct_charge
     where line_class = 'instance' and accelerator_family <> 'none' and instance_type is not null
         -- Of Spot and blocks the bill states no public price to rely on; the book is in dollars.
@@ -15,7 +15,7 @@ with line as (
 price as (
     select
         billing_period, usage_date, instance_type, region_id, billing_currency,
-        ratio(sum(list_cost_usd), sum(usage_quantity)) as price_usd,
+        usd_per(sum(list_cost_usd), sum(usage_quantity)) as price_usd,
         sum(usage_quantity) as usage_quantity
     from line
     where line_price_usd > 0

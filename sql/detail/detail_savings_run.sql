@@ -67,12 +67,12 @@ select
     run_id, workload_id, month_date, billing_currency, instance_type, baseline_name, baseline_version,
     baseline_instance_type,
     baseline_evidence, unit_count, actual_cost_usd,
-    ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_per_unit, 1) as baseline_cost_usd,
-    ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_low_per_unit, 1) as baseline_low_cost_usd,
-    ratio(unit_count * listed_per_hour * baseline_paid_ratio * hours_high_per_unit, 1) as baseline_high_cost_usd,
-    ratio(unit_count * listed_per_hour * hours_per_unit, 1) as baseline_on_demand_cost_usd,
-    ratio(unit_count * listed_per_hour * success_hours_per_unit, 1) as baseline_success_on_demand_cost_usd,
-    ratio(listed_usd, 1) as hours_on_demand_cost_usd, restated_cost_usd,
+    usd_per(unit_count * listed_per_hour * baseline_paid_ratio * hours_per_unit, 1) as baseline_cost_usd,
+    usd_per(unit_count * listed_per_hour * baseline_paid_ratio * hours_low_per_unit, 1) as baseline_low_cost_usd,
+    usd_per(unit_count * listed_per_hour * baseline_paid_ratio * hours_high_per_unit, 1) as baseline_high_cost_usd,
+    usd_per(unit_count * listed_per_hour * hours_per_unit, 1) as baseline_on_demand_cost_usd,
+    usd_per(unit_count * listed_per_hour * success_hours_per_unit, 1) as baseline_success_on_demand_cost_usd,
+    usd_per(listed_usd, 1) as hours_on_demand_cost_usd, restated_cost_usd,
     coalesce(missing_evidence, case when listed_per_hour is null
         then 'the price book has no price of the baseline for every run, or the bill is not in USD' end)
             as missing_evidence

@@ -87,11 +87,11 @@ summed as (
         sum(request_count), sum(input_tokens), sum(cache_read_tokens), case when count(output_tokens) > 0 then 0 end,
         sum(output_tokens), known_sum(case when up_seconds = 0 then 0 else capacity_tokens end),
         known_sum(idle_cost_usd), known_sum(busy_cost_usd), known_sum(list_cost_usd), known_sum(effective_cost_usd),
-        sum(billed_cost_usd), true,
-        case when count(output_tokens) > 0 then 'metrics' else 'none' end, max(evidence),
-        case when known_sum(effective_cost_usd) is null then 'cost: the bill does not show what the use of a commitment cost'
+        sum(billed_cost_usd), true, case when count(output_tokens) > 0 then 'metrics' else 'none' end, max(evidence),
+        case when known_sum(effective_cost_usd) is null
+                then 'cost: the bill does not show what the use of a commitment or of a Capacity Block cost'
             when sum(measured_seconds) < sum(up_seconds)
-            then 'traffic: the time the servers were up is not all recorded, so tokens are too few'
+                then 'traffic: the time the servers were up is not all recorded, so tokens are too few'
             when count(capacity_tokens) = 0 then 'capacity: no hour is known in which a latency target held' end
     from detail_serving_capacity_hourly
     where billed_cost_usd is not null

@@ -84,11 +84,12 @@ scaled as (
     from stranded
 ),
 
+-- What a sum of logarithms leaves of 0 is not a cost.
 shared as (
     select
-        *, cast(log_usd * (baseline_log - baseline_listed_log - actual_log + listed_log) as decimal(20, 6))
+        *, cast(log_usd * round(baseline_log - baseline_listed_log - actual_log + listed_log, 13) as decimal(20, 10))
             as rate_avoided_cost_usd,
-        cast(log_usd * (baseline_listed_log - baseline_success_log - listed_log + success_log) as decimal(20, 6))
+        cast(log_usd * round(baseline_listed_log - baseline_success_log - listed_log + success_log, 13) as decimal(20, 10))
             as operations_avoided_cost_usd
     from scaled
 )

@@ -360,6 +360,25 @@ def write_partial_costs(root: Path) -> None:
     publish_tables(config, tables | {"mart_cost_summary_monthly", "mart_cost_ledger_daily", "mart_portfolio"})
 
 
+def test_a_chart_of_days_begins_with_its_month_and_a_spent_budget_stands_out(tmp_path: Path) -> None:
+    """July bills 1.00 back for 2 March: its table has the day, its chart begins on 10 July. 150.00 of 100 are spent."""
+    lines = [
+        instance_hour(f"{JULY}-{day}T10", "i-nlp", "p5.48xlarge", "50.00", resource_tags='{"user_team": "nlp"}')
+        for day in (10, 11, 12)
+    ]
+    refund = {"line_item_line_item_type": "Refund", "line_item_unblended_cost": "-1.00"}
+    lines.append(instance_hour("2026-03-02T10", "i-nlp", "p5.48xlarge", "0") | refund)
+    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: lines}))
+    config.write_text(f'{config.read_text()}\n[[decisions.budgets]]\nteam = "nlp"\namount_usd = "100"\n')
+    publish_tables(config, {"mart_cost_ledger_daily", "detail_billing_month", "detail_budget_monthly"})
+    reader = Reader(Warehouse(load_settings(config)))
+    page = render(reader, "ledger", {"month": JULY})
+    assert "2 Mar 2026" in text_of(page) and "Not drawn: days before the month" in page
+    (drawn_days,) = re.findall(r"<figure>(?:(?!<figure>).)*?a day of.*?</figure>", page, re.DOTALL)
+    assert "10 Jul" in drawn_days and "Mar" not in drawn_days
+    assert '150.0%</a><svg class="bar over"' in render(reader, "teams", {"month": JULY})
+
+
 def test_no_budget_and_no_share_rests_on_an_unknown_cost(partial: Reader) -> None:
     """Of 40.00 by cost of runs no part is known: all stays with no team. So nlp has spent 100.00 and a part."""
     page = text_of(render(partial, "teams", {"month": JULY}))

@@ -80,14 +80,14 @@ def posted(webhook: Webhook) -> list[str]:
 
 
 def test_a_publication_is_sent_once_on_every_channel(config: Path, mailbox: Mailbox, webhook: Webhook) -> None:
-    """One closed month, one warning, one anomaly, two budgets: four messages a channel, and none the next time.
+    """One closed month, two warnings, one anomaly, two budgets: four messages a channel, and none the next time.
 
     Figures are the story's: 134.50 and 21.50 of the two teams are 156.00, all of it in runs.
     """
     assert tick() == "Sent 8 messages."
     assert subjects(mailbox) == [
         "trainledger: July 2026 is closed, training cost of all months",
-        "trainledger: A warning",
+        "trainledger: 2 warnings",
         "trainledger: A cost is far from its history",
         "trainledger: 2 budgets reached a threshold",
     ]

@@ -15,7 +15,7 @@ from support.ledger_law import BASES, LINES_THAT_DO_NOT_SUM
 from support.ledgers import ask as ask_published
 from support.ledgers import build_warehouse, publish_tables
 from support.odd_lines import JOB, ask, line
-from support.random_ledgers import BLOCK, MONTH, Stay, at, machine_line, tracker
+from support.random_ledgers import BLOCK, MONTH, VOLUME, Stay, at, machine_line, tracker
 from support.small_company import Company
 from support.stories import build_story
 
@@ -49,6 +49,26 @@ def test_a_job_of_many_instances_charged_to_its_run_in_part() -> None:
     assert ask(cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 100)]
     stays += [Stay(1, JOB, None, 600_000, HOUR_MS)]
     assert ask(cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 50), ("run-1", 50)]
+
+
+def test_a_day_of_a_file_system_has_the_same_rest_as_its_hours() -> None:
+    """24 hours for 24.00; run-0 has it for the first 12, run-1 for 6 of them. No run has it for the other 12: 12.00.
+
+    By the day they share the 12.00 by 12 and 6 hours, 8 and 4. By the hour run-0 has 6.00 alone and half of 6 hours.
+    """
+    stays = [Stay(0, VOLUME, None, 0, 12 * HOUR_MS), Stay(1, VOLUME, None, 6 * HOUR_MS, 12 * HOUR_MS)]
+    disk = {"line_item_usage_type": "USW2-EBS:VolumeUsage.gp3", "line_item_resource_id": VOLUME}
+
+    def part(start: int, hours: int) -> dict[str, str]:
+        begun, ended = str(at(start * HOUR_MS)), str(at((start + hours) * HOUR_MS))
+        times = {"line_item_usage_start_date": begun, "line_item_usage_end_date": ended}
+        return {**disk, **times, "line_item_usage_amount": "1", "line_item_unblended_cost": str(hours)}
+
+    cost = "select coalesce(run_id, bucket), sum(effective_cost_usd) from fct_ledger group by 1 order by 1"
+    by_day = ask(cost, "fct_ledger", bill=[part(0, 24)], stays=stays)
+    assert by_day == [("run-0", 8), ("run-1", 4), ("shared", 12)]
+    by_hour = ask(cost, "fct_ledger", bill=[part(start, 1) for start in range(24)], stays=stays)
+    assert by_hour == [("run-0", 9), ("run-1", 3), ("shared", 12)]
 
 
 def test_a_machine_without_a_type_that_is_not_on_the_bill_keeps_its_run_unknown_and_no_other(tmp_path: Path) -> None:
@@ -319,6 +339,30 @@ def test_usage_that_the_next_bill_has_is_its_times() -> None:
         august_alone = "select count(*) from {} where billing_period = '2026-08' and run_id = 'run-0'"
         for table in ("detail_claim_gap_monthly", "detail_clock_offset_monthly"):
             assert lab.ask(august_alone.format(table), table) == [(0,)]
+        gap = "detail_claim_gap_monthly"
+        assert lab.ask(f"select run_id from {gap} where gap_kind = 'claimed_not_billed'", gap) == []
+        # Idle are 20:00 of July and midnight of August, on one bill; unattributed is 02:00.
+        unclaimed = f"select billing_period, gap_hours, cost_at_stake_usd from {gap} order by 1"
+        assert lab.ask(unclaimed, gap) == [("2026-07", 8, 2), ("2026-08", 16, 4)]
+
+
+def test_a_gap_in_hours_of_a_capacity_block_is_worth_their_part_of_its_fee() -> None:
+    """Two hours for a fee of 80, free on the bill. The run has the first, and claims an hour after the second; no run
+    claims that one: 40 each. Without the fee neither is known.
+    """
+    hours = [machine_line("i-0d", number, "1", "0") for number in (0, 1)]
+    fee = {
+        **machine_line("i-0a", 0, "1", "80"),
+        "line_item_line_item_type": "Fee",
+        "line_item_usage_type": "USW2-CapacityBlockFee:p5.48xlarge",
+        "reservation_reservation_a_r_n": BLOCK,
+    }
+    stays = [Stay(0, "i-0d", None, 0, HOUR_MS), Stay(0, "i-0d", None, 2 * HOUR_MS, 3 * HOUR_MS)]
+    gap = "detail_claim_gap_monthly"
+    found = f"select gap_kind, gap_hours, cost_at_stake_usd from {gap} order by 1"
+    for bill, dollars in ([*hours, fee], 40), (hours, None):
+        with Lab({MONTH: bill}, tracker(stays)) as lab:
+            assert lab.ask(found, gap) == [("billed_not_claimed", 8, dollars), ("claimed_not_billed", 8, dollars)]
 
 
 def since_first(moment: datetime) -> int:

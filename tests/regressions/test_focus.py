@@ -94,6 +94,16 @@ def test_an_instance_is_known_where_the_meter_is_no_usage_type() -> None:
     ]
 
 
+def test_a_type_that_names_its_purpose_is_that_type() -> None:
+    """AWS writes ml.p4d.24xlarge-Training as the type of a job, in the SKU's details or in the meter."""
+    job = {"ResourceId": "arn:aws:sagemaker:us-west-2:000033334444:training-job/j", "ConsumedQuantity": "1"}
+    job |= {"x_ServiceCode": "AmazonSageMaker", "SkuInstanceType": "ml.p4d.24xlarge-Training"}
+    meters = "USW2-Train:ml.p4d.24xlarge", "USW2-Train:ml.p4d.24xlarge-Training"
+    what = "line_class, instance_type, accelerator_family, accelerator_count"
+    found = staged(what, *({**job, "SkuMeter": meter} for meter in meters))
+    assert found == [("instance", "ml.p4d.24xlarge", "gpu", 8)] * 2
+
+
 def test_a_run_finds_its_node_though_focus_writes_an_arn() -> None:
     """A run knows its node by its id; an ARN would leave every hour unattributed."""
     place = "arn:aws:ec2:us-west-2:000033334444"

@@ -262,6 +262,37 @@ def test_an_export_moved_to_another_kind_counts_its_month_of_change_twice(tmp_pa
     assert rows.rows() == [(date(2026, 6, 1), "old", 1), (date(2026, 7, 1), "new", 1)]
 
 
+def test_the_delivery_of_a_month_in_two_exports_names_both(tmp_path: Path) -> None:
+    """Two accounts of one payer, an export each; only that of "old" is delivered again, with an hour more of 1.006.
+
+    Nothing changed under the id of "new", and the account that "old" leaves out at last is refused by its name.
+    """
+    ids = {"old": "111100001111", "new": "111100002222"}
+
+    def export(name: str, version: str, *clocks: int) -> Path:
+        lines = [hour(14, clock, f"i-{name}", line_item_usage_account_id=ids[name]) for clock in clocks]
+        return write_export(tmp_path, {"2026-07": lines}, name=name, execution=f"20260801T000000Z-{version}")
+
+    config = two_sources(tmp_path, export("old", "o1", 10), export("new", "n1", 10))
+    publish_tables(config, HISTORY)
+    export("old", "o2", 10, 11)
+    builder = publish_tables(config, HISTORY)
+    named = (
+        "select delivery_no, source_name, delivery_id, line_count, billed_change_usd from mart_restatement order by 1"
+    )
+    assert ask(builder, named).rows() == [
+        (1, "new, old", "n1, o1", 2, None),
+        (2, "new, old", "n1, o2", 3, Decimal("1.006")),
+    ]
+    published = builder.lake.current()
+    assert published is not None and [check["check"] for check in published.checks if not check["passed"]] == []
+    export("old", "o3")
+    with pytest.raises(
+        SourceError, match=r"old-Manifest.json contains no line, yet 2026-07 was published with 3 lines"
+    ):
+        publish_tables(config, HISTORY)
+
+
 def test_a_month_left_out_between_two_exports_is_reported(tmp_path: Path) -> None:
     """June by the old, August by the new: July is missing, and a warning states it."""
     august = {"2026-08": [instance_hour("2026-08-01T10", "i-0node", "g5.xlarge", "1")]}

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from support.lab import Lab
+from support.ledger_law import LINES_THAT_DO_NOT_SUM
 from support.random_ledgers import BLOCK, MONTH, Stay, at, hour, tracker
 
 from pipelines.models.contract import load_contract
@@ -116,6 +117,27 @@ def test_the_cost_of_hours_that_no_fee_pays_for_is_unknown() -> None:
         assert lab.ask(idle, mart) == [(True, 8, None, 0)]
 
 
+def test_use_of_a_block_that_no_fee_can_be_matched_with_is_of_unknown_cost() -> None:
+    """A day's line without a resource, 24 hours with the run's tag: it may be of any block, so what the run cost is
+    unknown with the fee of 40 on the bill or without it, never 0. The ledger keeps the 40 once.
+    """
+    day = {"line_item_usage_start_date": "2026-07-14 00:00:00", "line_item_usage_end_date": "2026-07-15 00:00:00"}
+    line = {**used(0, "", "24"), **day, "tag_run_id": "run-0"}
+    del line["line_item_resource_id"]
+    (check,) = [c for c in load_contract("core/fct_capacity_block_piece").checks if "no_fee" in c.name]
+    for bill, paid in ([line], None), ([line, fee("40")], 40):
+        with Lab({MONTH: bill}, tracker([Stay(0, "i-0d", None, 0, HOUR_MS)])) as lab:
+            costs = "accelerator_hours, effective_cost_usd, billed_cost_usd"
+            assert lab.ask(f"select {costs} from fct_run_cost", "fct_run_cost") == [(192, None, None)]
+            assert lab.ask("select sum(effective_cost_usd) from fct_ledger", "fct_ledger") == [(paid,)]
+            shown = "select effective_cost_usd from fct_ledger_line where bucket = 'run'"
+            assert lab.ask(shown, "fct_ledger_line") == [(None,)]
+            found = lab.ask(
+                check.query.format(batch="fct_capacity_block_piece"), "fct_capacity_block_piece", "fct_charge"
+            )
+            assert found == [("000033334444", "p5.48xlarge", None, datetime(2026, 7, 14), 1)]
+
+
 def test_unused_hours_of_a_block_without_its_fee_are_of_unknown_cost() -> None:
     unused = {"line_item_usage_type": "USW2-UnusedBox:p5.48xlarge", "line_item_resource_id": BLOCK}
     name = "mart_cost_ledger_daily"
@@ -160,3 +182,19 @@ def test_a_discount_on_a_fee_is_no_fee() -> None:
     ]
     total = "select sum(effective_cost_usd) from fct_ledger where bucket <> 'other'"
     assert ask(total, "fct_ledger", bill, window(4, 1)) == [(36,)]
+
+
+def test_the_fee_of_a_block_used_by_two_payers_counts_once() -> None:
+    """Two instances for four hours, 80.00: a fee of 60.00 in one payer's file and of 20.00 in the other's, at the same
+    row. The run's hour, 10.00, is half on the one bill, half on the other's, or on that of the next month.
+    """
+    one, other = ({"bill_payer_account_id": f"00000000000{n}", "source_file": f"part-{n}"} for n in (1, 2))
+    fees = [{**fee("60"), **one, "source_row": "0"}, {**fee("20"), **other, "source_row": "0"}]
+    july = [*fees, {**used(0, amount="0.5"), **one}, {**used(1, "i-0e"), **other}]
+    half, name = {**used(0, amount="0.5"), **other}, "fct_ledger"
+    for bill in {MONTH: [*july, half]}, {MONTH: july, "2026-08": [{**half, "source_file": "part-3"}]}:
+        with Lab(bill, tracker([Stay(0, "i-0d", None, 0, HOUR_MS)]), (window(4, 2),)) as lab:
+            costs = f"select sum(effective_cost_usd), sum(billed_cost_usd) from {name}"
+            assert lab.ask(costs, name) == [(80, 80)]
+            assert lab.ask(LINES_THAT_DO_NOT_SUM, name, "fct_charge") == []
+            assert lab.ask(RUN, name) == [(10,)]

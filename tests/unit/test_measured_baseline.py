@@ -76,11 +76,13 @@ def test_hours_come_from_all_ended_runs(tmp_path: Path) -> None:
     (saved,) = ask(built, "select * from mart_savings_monthly").to_dicts()
     baseline, actual = 55.04 * 10 / 3, 107.50
     assert float(saved["avoided_cost_usd"]) == pytest.approx(baseline - actual)
+    # An epoch of 10/3 hours at 55.04; the hours have ten places, so has the cost.
+    assert float(saved["baseline_cost_usd"]) == pytest.approx(baseline, abs=1e-8)
     # Log shares: the chip by the hours of runs that did the work, operations by the failed run, nothing by the rate.
     scale = (baseline - actual) / log(baseline / actual)
-    assert float(saved["chip_avoided_cost_usd"]) == pytest.approx(scale * log(55.04 * 3 / actual), abs=1e-5)
-    assert float(saved["operations_avoided_cost_usd"]) == pytest.approx(scale * log(10 / 9), abs=1e-5)
-    assert float(saved["rate_avoided_cost_usd"]) == pytest.approx(0, abs=1e-5)
+    assert float(saved["chip_avoided_cost_usd"]) == pytest.approx(scale * log(55.04 * 3 / actual), abs=1e-8)
+    assert float(saved["operations_avoided_cost_usd"]) == pytest.approx(scale * log(10 / 9), abs=1e-8)
+    assert float(saved["rate_avoided_cost_usd"]) == pytest.approx(0, abs=1e-8)
     parts = sum(saved[f"{part}_avoided_cost_usd"] for part in ("chip", "rate", "operations"))
     assert parts == saved["avoided_cost_usd"]
     # Nothing is proven of this workload.

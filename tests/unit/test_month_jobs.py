@@ -79,7 +79,7 @@ def test_two_months_built_side_by_side_are_published_as_by_one_build(
     config = load_settings(found(tmp_path).config)
     seen = []
     job(config, JULY, moment, lambda: seen.append(job(config, AUGUST)))
-    assert seen and seen[0][-1] == "detail/detail_claim_gap_monthly"
+    assert seen and seen[0][-1] == "core/fct_ledger_piece"
     assert Warehouse(config).lake.current() is None
     side_by_side, at_once = published(config), in_one_build(built_company)
     assert {"core/fct_charge", "marts/mart_run_cost"} < side_by_side.keys()

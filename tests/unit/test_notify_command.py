@@ -40,7 +40,7 @@ def company(built_company: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(
     company: Company, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """July and August are closed: 110.08 and four hours at 21.50."""
+    """July and August are closed: 110.08 and four hours at 21.50. No rate is known, which is a warning."""
     with webhook_server(PATH) as webhook:
         monkeypatch.setenv("TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL", webhook.url)
         for _ in (1, 2):
@@ -53,16 +53,16 @@ def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(
         assert webhook.posts == []
         result = run_command(capsys, "notify", "--config", str(company.config))
         assert result.out == dry.out.replace("Would send to", "Sent to")
-        assert len(webhook.posts) == 2
+        assert len(webhook.posts) == 3
         again = run_command(capsys, "notify", "--config", str(company.config))
         assert again.out.strip() == "Nothing new to send."
-        assert len(webhook.posts) == 2
+        assert len(webhook.posts) == 3
 
 
 def test_a_webhook_that_answers_garbage_holds_up_no_mail(
     company: Company, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """July and August are closed: a mail of each."""
+    """July and August are closed, and there is a warning: a mail of each."""
     with raw_server(b"garbage\r\n\r\n") as port, smtp_server() as mailbox:
         monkeypatch.setenv(WEBHOOK_URL, f"http://127.0.0.1:{port}{PATH}")
         company.config.write_text(
@@ -70,7 +70,7 @@ def test_a_webhook_that_answers_garbage_holds_up_no_mail(
             'security = "none"\nsender = "t@acme.dev"\nrecipients = ["a@acme.dev"]\n'
         )
         result = run_command(capsys, "notify", "--config", str(company.config))
-        assert len(mailbox.mails) == 2
+        assert len(mailbox.mails) == 3
     assert result.code == 3
     assert result.error.startswith("Slack's webhook did not respond (BadStatusLine), 3 times;")
     assert "q7Xn" not in result.error + result.out
@@ -79,10 +79,12 @@ def test_a_webhook_that_answers_garbage_holds_up_no_mail(
 def test_what_another_process_is_sending_was_not_sent_before(
     company: Company, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two months are closed, and a claim of this minute is that of a process that is still sending."""
+    """Two months are closed, one check warns; a claim of this minute is that of a process that is still sending."""
     record = Record(open_store(load_settings(company.config).warehouse.location), "slack")
     for month in ("2026-07", "2026-08"):
         assert record.claim([News(f"report/training_cost/{month}", "report", "")])
+    check = "check/marts/mart_commitment_recommendation/usage_without_a_known_rate/None/1"
+    assert record.claim([News(check, "check", "")])
     with webhook_server(PATH) as webhook:
         monkeypatch.setenv(WEBHOOK_URL, webhook.url)
         result = run_command(capsys, "notify", "--config", str(company.config))

@@ -17,7 +17,7 @@ from support.report_marts import PUBLISHED, Marts, charge, delivered, example, p
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.revision import code_revision
-from pipelines.present.charts import token_cost_chart
+from pipelines.present.charts import token_cost_chart, waterfall_chart
 from pipelines.present.render import report_page
 from pipelines.report.command import report
 
@@ -163,6 +163,22 @@ def test_the_daily_chart_states_what_it_leaves_out(page: str, render: Render) ->
         "Not drawn, 30.3% of the effective cost: $120 unused commitments, shared and other, $280 of earlier days."
     )
     assert sentence in part(render(marts), "ledger")
+    # A correction of a day before the first delivered month: with 10 shared, 20 of 50 are not drawn.
+    days = [charge(date(2026, 7, day), "run", "10") for day in (1, 2, 3)]
+    days.append(charge(date(2026, 6, 1), "run", "10", billing_month=date(2026, 7, 1)))
+    marts["mart_cost_ledger_daily"] = [*days, charge(date(2026, 7, 3), "shared", "10", "none")]
+    shown = part(render(marts), "ledger")
+    assert "1 July 2026 to 3 July 2026" in shown
+    assert "Not drawn, 40.0% of the effective cost: $10 unused commitments, shared and other, $10 of earlier" in shown
+
+
+def test_a_waterfall_shows_what_each_factor_saves_as_its_table_does() -> None:
+    """100 on GPU and 70 on Trainium: the chip saves 40, the rate costs 10 more."""
+    pair = {"currency": "USD", "baseline_instance_type": "p5", "baseline_unit_cost_usd": Decimal(100)}
+    pair |= {"candidate_instance_type": "trn1", "candidate_unit_cost_usd": Decimal(70)}
+    parts = [{"factor": name, "cost_part_usd": Decimal(usd)} for name, usd in (("chip", 40), ("rate", -10))]
+    drawn = waterfall_chart(pair, parts, {}, "USD", "a label")
+    assert re.findall(r">(\u2212?\$[\d.]+)</text>", drawn)[-4:] == ["$100.00", "$40.00", "\u2212$10.00", "$70.00"]
 
 
 def test_the_legend_calls_a_platform_by_its_name() -> None:

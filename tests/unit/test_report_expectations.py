@@ -65,7 +65,7 @@ def test_months_of_a_mart_are_one_expectation_that_names_those_it_failed_in(tmp_
     failed = part(page, "failed")
     assert "status is never null July 2026 error 3" in failed
     # A check that this version's contract does not have is shown by its title.
-    assert "cost is at most 1 June 2026 and July 2026 error 5" in failed
+    assert "cost is at most 1 June and July 2026 error 5" in failed
     assert f"run_id, status are never null {COUNTED} error passed 0" in part(page, "expectations")
 
 

@@ -165,10 +165,11 @@ def test_an_hour_with_a_part_of_unknown_cost_has_none() -> None:
         "reservation_reservation_a_r_n": f"arn:aws:ec2:us-west-2:{ACCOUNT}:reserved-instances/ri-1",
     }
     sent = line(0, "i-0a", "USW2-DataTransfer-Out-Bytes", "1")
-    name = "mart_inference_cost_daily"
+    name, unknown = "mart_inference_cost_daily", "cost: the bill does not show what the use of a commitment or of a "
     read = f"select billed_cost_usd, effective_cost_usd, cost_per_million_output_usd, missing_evidence from {name}"
     serving = served({"server_id": "s", "model": "m", "resource_id": "i-0a"})
-    with Lab({MONTH: [covered, sent]}, {}, serving=serving) as made:
-        assert made.ask(read, name) == [
-            (Decimal(1), None, None, "cost: the bill does not show what the use of a commitment cost")
-        ]
+    # So is an hour of a block whose fee no delivered bill has.
+    block = machine(0) | {"line_item_operation": "RunInstances:CB", "line_item_unblended_cost": "0"}
+    for used in (covered, block):
+        with Lab({MONTH: [used, sent]}, {}, serving=serving) as made:
+            assert made.ask(read, name) == [(1, None, None, f"{unknown}Capacity Block cost")]

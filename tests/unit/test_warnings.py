@@ -110,6 +110,27 @@ def test_the_owner_is_who_the_configuration_names() -> None:
     assert sentence(check(), {"ml-finops": "ana@acme.dev"}).endswith(" Owner: ana@acme.dev.")
 
 
+def test_months_in_a_row_are_the_first_and_the_last() -> None:
+    """36 months are August 2025 to July 2028; two are no row; months with many gaps are counted."""
+    every = [f"{year}-{number:02d}" for year in range(2025, 2029) for number in range(1, 13)][7:43]
+    shared = {"severity": "warn", "passed": False, "sample": [], "check": "x"}
+
+    def where(months: list[str]) -> str:
+        (failed,) = failed_checks([check(**shared, period=month) for month in months], "warn")
+        return sentence(failed).partition(" rows of mart_run_cost ")[2]
+
+    assert where(every) == f"2025-08 to 2028-07.{OWNER}"
+    assert where([*every[:2], *every[3:6]]) == f"2025-08, 2025-09, 2025-11 to 2026-01.{OWNER}"
+    assert where(every[::2]) == f"2025-08 to 2028-06 (18 months).{OWNER}"
+
+
+def test_a_long_list_is_cut_at_whole_names() -> None:
+    """Names of 12 letters and ", ": 17 of 26 are 236 characters, 18 are 250, and 240 fit."""
+    types = [f"USW2-m6i.{number:03d}" for number in range(26)]
+    shown = ", ".join(types[:17])
+    assert example("x", [{"unrated_usage_types": ", ".join(types)}]) == f"unrated usage types {shown} and 9 more"
+
+
 def test_a_build_prints_five_and_counts_the_others() -> None:
     printed = warnings([check()] * 7)
     assert len(printed) == 6

@@ -10,8 +10,8 @@ with paid as (
 
 -- Hours of a Capacity Block are free on the bill: until the fee is there that pays for them, their cost is unknown.
 part as (
-    select piece.*, piece.market = 'capacity_block' and piece.charge_category = 'Usage' and paid.paid_id is null
-        and (piece.piece_kind = 'instance_hour' or piece.bucket = 'capacity_unused') as is_unpaid
+    select piece.*, is_unpaid_use(piece.market, piece.charge_category, piece.piece_kind, piece.bucket,
+            piece.accelerator_hours, paid.paid_id) as is_unpaid
     from fct_ledger_piece as piece
     left join paid on piece.market = 'capacity_block' and paid.usage_date = piece.usage_date
         and paid.paid_id = coalesce(capacity_reservation_id(piece.resource_id), piece.resource_id)

@@ -6,8 +6,11 @@ with known_run as (
     from stg_tracker__stay_monthly where stay_kind = 'attempt' group by run_id
 ),
 
-shared as (
-    select source_name, source_file, source_row, bucket from fct_charge where source_row is not null
+shared as (select source_name, source_file, source_row, bucket from fct_charge where source_row is not null),
+
+paid as (
+    select distinct coalesce(capacity_reservation_id(resource_id), resource_id) as paid_id, usage_date
+    from fct_capacity_block_piece where resource_id is not null and charge_category <> 'Refund'
 ),
 
 -- As fct_charge has it, line by line.
@@ -18,8 +21,7 @@ line as (
                 line.is_shared_usage, coalesce(known_run.run_id, respelled_run.run_id)) end as bucket
     from stg_aws__line_item as line left join shared using (source_name, source_file, source_row)
     left join known_run on known_run.run_id = line.tag_run_id
-        and unix_ms(line.usage_started_at) < known_run.ended_ms
-        and unix_ms(line.usage_ended_at) > known_run.started_ms
+        and unix_ms(line.usage_started_at) < known_run.ended_ms and unix_ms(line.usage_ended_at) > known_run.started_ms
     left join (select folded(run_id) as run_key, * from known_run where has_one_spelling) as respelled_run
         on respelled_run.run_key = folded(line.tag_run_id)
         and unix_ms(line.usage_started_at) < respelled_run.ended_ms
@@ -38,7 +40,7 @@ hour_user as (
 
 entry as (
     select source_name, source_file, source_row, cast(0 as bigint) as hour_no, cast(0 as bigint) as piece_no,
-        'whole' as piece_kind, usage_date, usage_started_at as hour_started_at, payer_account_id, account_id,
+        'whole' as piece_kind, line.usage_date, usage_started_at as hour_started_at, payer_account_id, account_id,
         invoice_id, billing_currency, billing_month, charge_category, service, region_id, accelerator_family, market,
         resource_id, instance_type, case when provisional.run_id is not null then 'run' else line.bucket end as bucket,
         coalesce(provisional.run_id, case when line.bucket = 'run' then named_run_id end) as run_id,
@@ -47,16 +49,16 @@ entry as (
             then 'tag' when line.bucket = 'run' then 'tag_folded' end as evidence,
         cast(null as bigint) as used_units, cast(null as bigint) as billed_units, cast(0 as bigint) as run_count,
         whole_line_hours(line.bucket, line_class, usage_quantity, accelerator_count) as accelerator_hours,
-        list_cost_usd, case when is_unpaid is null then effective_cost_usd end as effective_cost_usd, billed_cost_usd
+        list_cost_usd, case when not is_unpaid_use(market, charge_category, 'whole', line.bucket, whole_line_hours(
+            line.bucket, line_class, usage_quantity, accelerator_count), paid_id) then effective_cost_usd end
+            as effective_cost_usd, billed_cost_usd
     from line
-    left join (select distinct resource_id, usage_date, true as is_unpaid from fct_ledger
-        where bucket = 'capacity_unused' and market = 'capacity_block' and effective_cost_usd is null) as unpaid
-        using (resource_id, usage_date)
+    left join paid on line.market = 'capacity_block' and paid.usage_date = line.usage_date
+        and paid.paid_id = coalesce(capacity_reservation_id(line.resource_id), line.resource_id)
     left join dim_provisional_run as provisional on provisional.is_provisional
         and provisional.run_key = folded(line.tag_run_id) and (line.bucket = 'unattributed'
             or line.bucket = 'shared' and line.usage_date between provisional.first_date and provisional.last_date)
-    anti join piece using (source_name, source_file, source_row)
-    where line.bucket is not null
+    anti join piece using (source_name, source_file, source_row) where line.bucket is not null
 
     union all
 
@@ -85,15 +87,13 @@ select
             'as billed: the charge type is not on a reference list') end as cost_rule_meaning,
     -- What the bucket, and the part of the line, rest on.
     case
-        when entry.piece_kind = 'block_hour'
-            then 'the part of the fee for this usage in this hour of the block'
+        when entry.piece_kind = 'block_hour' then 'the part of the fee for this usage in this hour of the block'
         when entry.piece_kind = 'whole' then case entry.bucket
             when 'run' then 'whole line: a tag names ' || case when entry.evidence = 'tag_only'
                 then 'an unrecorded run' else 'the run, which was alive then' end
             when 'serving' then 'whole line: serves a model'
             when 'unattributed' then 'whole line: accelerator hours without a resource to divide'
-            when 'commitment_unused'
-                then 'whole line: commitment fee; its effective cost is the unused part'
+            when 'commitment_unused' then 'whole line: commitment fee; its effective cost is the unused part'
             when 'capacity_unused' then 'whole line: unused reserved capacity'
             when 'idle' then 'whole line: kept warm between jobs'
             when 'shared' then 'whole line: serves many runs'

@@ -2,7 +2,7 @@
 -- partition: billing_period
 -- The ledger but for the fees of Capacity Blocks: those fall on hours of other months too, and join in fct_ledger. The
 -- cost of storage or network that runs had attached flows evenly over the line's time; the time no run had it stays
--- shared. Runs that had it together, longer in all than the line is, share the line by their time.
+-- shared. Runs that had it together share the time that any of them had it, by the time of each.
 with attached as (
     select source_name, source_file, source_row, coalesce(storage_id(resource_id), resource_id) as attached_id,
         unix_ms(usage_started_at) as line_started_ms, unix_ms(usage_ended_at) as line_ended_ms
@@ -10,9 +10,8 @@ with attached as (
 ),
 
 held as (
-    select
-        line.source_name, line.source_file, line.source_row, stay.run_id, stay.attempt_no, stay.server_id, stay.bucket,
-        stay.evidence, greatest(stay.started_ms, line.line_started_ms) as started_ms,
+    select line.source_name, line.source_file, line.source_row, stay.run_id, stay.attempt_no, stay.server_id,
+        stay.bucket, stay.evidence, greatest(stay.started_ms, line.line_started_ms) as started_ms,
         least(stay.ended_ms, line.line_ended_ms) as ended_ms
     from attached as line
     -- Bytes are the instance's; whose they were, the stays on it say.
@@ -24,43 +23,44 @@ held as (
 ),
 
 cut as (
-    select
-        *, row_number() over stays as piece_no, sum(ended_ms - started_ms) over stays as upper_units
+    select *, row_number() over stays as piece_no, sum(ended_ms - started_ms) over stays as upper_ms,
+        -- What each adds to the time that others had it before.
+        greatest(ended_ms - greatest(started_ms, coalesce(max(ended_ms) over begun, started_ms)), 0) as added_ms
     from held
-    window stays as (partition by source_name, source_file, source_row 
+    window stays as (partition by source_name, source_file, source_row
         order by coalesce(run_id, server_id), run_id is null, attempt_no, started_ms
-        rows between unbounded preceding and current row)
+        rows between unbounded preceding and current row),
+    begun as (partition by source_name, source_file, source_row order by started_ms, ended_ms
+        rows between unbounded preceding and 1 preceding)
 ),
 
 taken as (
-    select source_name, source_file, source_row, max(upper_units) as units from cut group by all
+    select source_name, source_file, source_row, sum(added_ms) as units, max(upper_ms) as all_ms from cut group by all
 ),
 
 rest as (
-    select line.*, coalesce(taken.units, 0) as taken_units,
-        greatest(coalesce(taken.units, 0), line.line_ended_ms - line.line_started_ms) as whole_units
+    select line.*, coalesce(taken.units, 0) as taken_units, taken.all_ms,
+        line.line_ended_ms - line.line_started_ms as whole_units
     from attached as line left join taken using (source_name, source_file, source_row)
 ),
 
 attached_share as (
-    select
-        cut.source_name, cut.source_file, cut.source_row, cut.piece_no, cut.bucket, cut.run_id, cut.attempt_no,
-        cut.server_id, cut.evidence, cut.started_ms, cut.ended_ms, cut.upper_units - (cut.ended_ms - cut.started_ms) as lower_units,
-        cut.upper_units, rest.whole_units
+    select cut.source_name, cut.source_file, cut.source_row, cut.piece_no, cut.bucket, cut.run_id, cut.attempt_no,
+        cut.server_id, cut.evidence, cut.started_ms, cut.ended_ms,
+        scaled_units(cut.upper_ms - (cut.ended_ms - cut.started_ms), rest.taken_units, rest.all_ms) as lower_units,
+        scaled_units(cut.upper_ms, rest.taken_units, rest.all_ms) as upper_units, rest.whole_units
     from cut join rest using (source_name, source_file, source_row)
 
     union all
 
-    select
-        source_name, source_file, source_row, 1000000, 'shared', null, null, null, null, line_started_ms, line_ended_ms,
-        taken_units, whole_units, whole_units
+    select source_name, source_file, source_row, 1000000, 'shared', null, null, null, null, line_started_ms,
+        line_ended_ms, taken_units, whole_units, whole_units
     from rest where taken_units < whole_units
 ),
 
 -- What corrects an hour, or has no time of its own, is shared out as the hour is.
 in_hour as (
-    select line.source_name, line.source_file, line.source_row
-    from fct_charge as line
+    select line.source_name, line.source_file, line.source_row from fct_charge as line
     join fct_resource_hourly as hour
         on hour.resource_id = line.resource_id and hour.hour_started_at = line.usage_started_at
     where line.line_class = 'instance' and line.bucket is not null

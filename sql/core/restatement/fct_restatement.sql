@@ -1,10 +1,13 @@
 -- One row per payer × delivered month × currency × delivery that was ever published: what it held.
 -- The row of a delivery is made when it is first built, and the rows of earlier deliveries are
--- taken over from the last publication. A warehouse made anew knows the deliveries of today alone. What a delivery left
+-- taken over from the last publication. Where several exports deliver the payer's month, their versions together are the
+-- delivery. A warehouse made anew knows the deliveries of today alone. What a delivery left
 -- out altogether has a row of it too, of no line.
 with delivery as (
-    select billing_period, payer_account_id, billing_currency, max(source_name) as source_name, max(delivery_id) as delivery_id
-    from stg_aws__invoice_total
+    select billing_period, payer_account_id, billing_currency, string_agg(source_name, ', ' order by source_name) as source_name,
+        string_agg(delivery_id, ', ' order by source_name) as delivery_id
+    from (select distinct billing_period, payer_account_id, billing_currency, source_name, delivery_id
+        from stg_aws__invoice_total) as delivered_by
     group by billing_period, payer_account_id, billing_currency
 ),
 
@@ -61,11 +64,12 @@ present as (
 
 -- What a delivery before held of a month and this one does not: an account, a currency, or all of it.
 held as (
-    select known.*, listed.delivery_id as listed_delivery_id
+    select known.*, string_agg(listed.delivery_id, ', ' order by listed.source_name) as listed_delivery_id
     from known
     join aws_delivery as listed
-        on listed.source_name = known.source_name and listed.billing_period = strftime(known.billing_month, '%Y-%m')
+        on is_named(listed.source_name, known.source_name) and listed.billing_period = strftime(known.billing_month, '%Y-%m')
     where known.delivery_no = known.newest_no and known.line_count > 0
+    group by all
 ),
 
 gone as (

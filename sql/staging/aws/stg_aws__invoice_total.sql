@@ -1,5 +1,5 @@
--- One row per payer, billing month, invoice, line of it and contract (FOCUS 1.3 on), entity, issuer, currency and charge
--- type of a delivered month: the bill before any rule of ours.
+-- One row per payer, billing month, invoice, line of it and contract (FOCUS 1.3 on), entity, issuer, currency, charge
+-- type and source of a delivered month: the bill before any rule of ours.
 -- partition: billing_period
 with total as (
     select
@@ -11,8 +11,8 @@ with total as (
         coalesce(bill_invoicing_entity, '') as invoice_issuer,
         billing_currency,
         coalesce(line_item_line_item_type, '') as charge_type,
-        max(source_name) as source_name,
-        max(delivery_id) as delivery_id,
+        source_name,
+        delivery_id,
         sum(line_count) as line_count,
         sum(charged_line_count) as charged_line_count,
         sum(line_without_cost_count) as line_without_cost_count,
@@ -26,7 +26,7 @@ with total as (
         max(newest_usage_at) as newest_usage_at,
         max(usage_until_at) as usage_until_at
     from stg_aws__cur_combination
-    group by 1, 2, 3, 4, 5, 6, 7, 8
+    group by 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 )
 
 select
@@ -73,8 +73,8 @@ select
         when charge_category = 'Purchase' and charge_frequency is distinct from 'Recurring' then 'upfront_fee'
         else 'savings_plan_unused' end as effective_rule,
     coalesce(charge_category, '') as charge_category,
-    max(source_name) as source_name,
-    max(delivery_id) as delivery_id,
+    source_name,
+    delivery_id,
     count(*) as line_count,
     count(nullif(billed_cost, 0)) as charged_line_count,
     count(*) filter (where billed_cost is null or effective_cost is null) as line_without_cost_count,
