@@ -51,6 +51,26 @@ def test_a_job_of_many_instances_charged_to_its_run_in_part() -> None:
     assert ask(cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 50), ("run-1", 50)]
 
 
+def test_a_run_that_comes_back_to_its_machine_held_it_once_before_the_next_month() -> None:
+    """In July it has the machine for two hours, with one between; for August that is one earlier holder."""
+    stays = [Stay(0, "i-0a", None, 0, HOUR_MS), Stay(0, "i-0a", None, 2 * HOUR_MS, 3 * HOUR_MS)]
+    later = machine_line("i-0c", 31 * 24, "1", "0.1")
+    bill = {MONTH: [machine_line("i-0a", number, "1", "80") for number in range(3)], "2026-08": [later]}
+    earlier = "select resource_id from stg_tracker__stay_monthly where stay_kind = 'earlier' and resource_id is not null"
+    with Lab(bill, tracker(stays)) as lab:
+        assert lab.ask(f"{earlier} and billing_period = '2026-08'", "stg_tracker__stay_monthly") == [("i-0a",)]
+        cost = "select sum(effective_cost_usd) from fct_ledger where bucket = 'run'"
+        assert lab.ask(cost, "fct_ledger") == [(160,)]
+
+
+def test_a_run_on_two_families_is_mixed() -> None:
+    """An hour on NVIDIA and one on Trainium: its cost is that of neither."""
+    stays = [Stay(0, "i-0a", None, 0, HOUR_MS), Stay(0, "i-0b", None, HOUR_MS, 2 * HOUR_MS)]
+    bill = [machine_line("i-0a", 0, "1", "80"), machine_line("i-0b", 1, "1", "21.5")]
+    found = ask("select accelerator_family from fct_run_cost", "fct_run_cost", bill=bill, stays=stays)
+    assert found == [("mixed",)]
+
+
 def test_a_day_of_a_file_system_has_the_same_rest_as_its_hours() -> None:
     """24 hours for 24.00; run-0 has it for the first 12, run-1 for 6 of them. No run has it for the other 12: 12.00.
 

@@ -3,7 +3,8 @@
 -- Amounts in two currencies have no sum: a run that is billed in both is billed and its cost is unknown.
 with several as (
     select run_id, known_sum(accelerator_hours) as accelerator_hours,
-        max(nullif(accelerator_family, 'none')) as accelerator_family
+        case when count(distinct nullif(accelerator_family, 'none')) > 1 then 'mixed'
+            else max(nullif(accelerator_family, 'none')) end as accelerator_family
     from fct_ledger
     where bucket = 'run' group by run_id having min(billing_currency) <> max(billing_currency)
 ),
@@ -16,7 +17,8 @@ ledger as (
         known_sum(effective_cost_usd) as effective_cost_usd,
         known_sum(known_billed_usd(market, effective_cost_usd, billed_cost_usd)) as billed_cost_usd,
         known_sum(case when accelerator_family = 'none' then list_cost_usd else 0 end) as attached_list_usd,
-        max(nullif(accelerator_family, 'none')) as accelerator_family,
+        case when count(distinct nullif(accelerator_family, 'none')) > 1 then 'mixed'
+            else max(nullif(accelerator_family, 'none')) end as accelerator_family,
         min(case when accelerator_hours > 0 then region_id end) as region_id,
         max(case when accelerator_hours > 0 then region_id end) as last_region_id,
         known_sum(case when is_estimated(evidence) then effective_cost_usd else 0 end) as estimated_cost_usd,

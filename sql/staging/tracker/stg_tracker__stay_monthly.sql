@@ -83,9 +83,10 @@ stay as (
     union all
 
     -- For a month after a run left it a machine may still be up, held by no other run.
-    select 'earlier', run_id, attempt_no, resource_id, left_at, left_at + interval 31 day, false, null, null, null, null,
-        null, evidence, null, 'run'
+    select 'earlier', run_id, attempt_no, resource_id, min(left_at), max(left_at) + interval 31 day, false, null, null,
+        null, null, null, max(evidence), null, 'run'
     from machine
+    group by run_id, attempt_no, resource_id
 
     union all
 
