@@ -91,9 +91,7 @@ stay as (
     union all
 
     select 'earlier', null, null, resource_id, max(ended_at), max(ended_at) + interval 31 day, false, null, null, null,
-        null, null, max(evidence), server_id, 'idle'
-    from served
-    group by resource_id, server_id
+        null, null, max(evidence), server_id, 'idle' from served group by resource_id, server_id
 
     union all
 
