@@ -106,12 +106,15 @@ def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Regist
             if run_id in ids and run_id not in excluded
         ]
     kept = tuple([run for run in runs if run["run_id"] not in excluded] for runs in (baseline, candidate))
-    sides = choose(*(registration.planned(runs) if registration else runs for runs in kept))
+    sides = choose(*(registration.planned(kept[0], kept[1]) if registration else kept))
     if sides is not None and registration is not None:
-        sides = sides[0].first(registration.planned_runs), sides[1].first(registration.planned_runs)
         for side in sides:
-            begun = side.jobs[-1].runs[0]["started_at"]
-            notes += [f"planned run {run['run_id']} has not ended" for run in side.open if run["started_at"] <= begun]
+            begun, names = side.jobs[-1].runs[0]["started_at"], {job.runs[0]["job_id"] for job in side.jobs}
+            notes += [
+                f"planned run {run['run_id']} has not ended"
+                for run in side.open
+                if run["started_at"] <= begun or run["job_id"] in names
+            ]
         if not all(side.succeeded for side in sides):
             sides = None
     counted = {run["run_id"] for side in sides or () for run in (*side.runs, *side.open)}
