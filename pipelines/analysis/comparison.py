@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from math import fsum
 from statistics import fmean
 from typing import Any
@@ -435,7 +435,7 @@ def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
         warnings.append(f"{shown} is not reconciled: AWS may still change its lines")
     return [
         *warnings,
-        *_hidden(sides, context),
+        *_hidden(taken, context),
         *_unrecorded(sides),
         *_one_job(sides),
         *_left_out(taken, context),
@@ -444,11 +444,17 @@ def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
     ]
 
 
-def _hidden(sides: tuple[Side, Side], context: Context) -> Iterator[str]:
-    """Runs of other workloads that record the same work, or lack a field that would show whether they do."""
-    for side in sides:
+def _hidden(taken: Taken, context: Context) -> Iterator[str]:
+    """Runs of other workloads that record the same work, or lack a field that would show whether they do.
+
+    Of those that started after the last planned run, none could have been one.
+    """
+    assert taken.sides is not None
+    newest = max(_starts(taken.sides))
+    for side in taken.sides:
         run = side.succeeded[0].runs[0]
-        found = [(other, [name for name in _WORK if other[name] is None]) for other in context.alike(run)]
+        alike = [other for other in context.alike(run) if not taken.registration or other["started_at"] <= newest]
+        found = [(other, [name for name in _WORK if other[name] is None]) for other in alike]
         same = [other for other, missing in found if not missing]
         if same:
             yield (
@@ -464,6 +470,10 @@ def _hidden(sides: tuple[Side, Side], context: Context) -> Iterator[str]:
                 f"{_first_of(run_ids)} on {run['instance_type']} may be of the same work, {are[1]} no {words} and "
                 f"{are[0]} not compared"
             )
+
+
+def _starts(sides: tuple[Side, Side]) -> list[datetime]:
+    return [job.runs[0]["started_at"] for side in sides for job in side.jobs]
 
 
 def _unrecorded(sides: tuple[Side, Side]) -> Iterator[str]:
@@ -499,7 +509,7 @@ def _left_out(taken: Taken, context: Context) -> Iterator[str]:
     assert sides is not None
     first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
     counted = {run["run_id"] for runs in taken.kept for run in runs} | {*taken.excluded}
-    starts = [job.runs[0]["started_at"] for side in sides for job in side.jobs]
+    starts = _starts(sides)
     listed = {run_id for run_ids in (registration.listed.values() if registration else ()) for run_id in run_ids}
     for run in context.left_out:
         if run["run_id"] in counted:
@@ -534,7 +544,7 @@ def _unread(taken: Taken, context: Context) -> Iterator[str]:
     sides, registration = taken.sides, taken.registration
     assert sides is not None
     first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
-    newest = max(job.runs[0]["started_at"] for side in sides for job in side.jobs)
+    newest = max(_starts(sides))
     since = registration.failure_rate_from if registration else None
     for run in context.unread:
         started, ended = run["started_at"], run["last_seen_at"]

@@ -273,7 +273,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         "1 run on Trainium",
     ),
     "a workload id that hides expensive runs": (
-        added(EXPENSIVE | {"run_id": "hidden", "record": {"workload_id": "elsewhere"}}),
+        added(EXPENSIVE | {"run_id": "hidden", "day": 12, "record": {"workload_id": "elsewhere"}}),
         "declare the workload elsewhere",
     ),
     "failed runs that leave a field of their work out": (
@@ -698,6 +698,16 @@ def test_later_runs_do_not_change_a_registered_verdict() -> None:
     row = verdict(later(sound()), True)
     assert (row["verdict"], row["candidate_run_count"]) == ("proven", 3)
     assert "later runs are not judged: 3" in row["verdict_reason"]
+
+
+@pytest.mark.parametrize("record", [{"workload_id": "elsewhere"}, {"precision": None}])
+def test_later_runs_of_the_same_work_do_not_change_a_registered_verdict(record: dict[str, Any]) -> None:
+    """The last planned run started on the 13th; what runs on the 25th, in a pair of its own or not, came after it."""
+    later = added(EXPENSIVE | {"run_id": "later", "record": record})(sound())
+    assert verdict(later, True)["verdict"] == "proven"
+    # Without a registration nothing ends what is compared.
+    row = verdict(later, False)
+    assert (row["verdict"], "of the same work" in row["verdict_reason"]) == ("indicative", True)
 
 
 def test_one_fleet_is_clustered_by_day_and_states_it() -> None:
