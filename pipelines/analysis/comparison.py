@@ -304,13 +304,23 @@ def _quality(sides: tuple[Side, Side], registration: Registration | None, tolera
         return _agreement(runs, tolerance)
     metric, split = registration.margin.metric, _split([*runs[0], *runs[1]], registration)
     values = [{run["run_id"]: run["final"].get((metric, split)) for run in side} for side in runs]
-    return judge_quality(values[0], values[1], registration.margin)
+    found, target = judge_quality(values[0], values[1], registration.margin), runs[0][0]["target"]
+    if found.status == "met" and (target is None or target[0] != metric) and _is_set((metric, split), runs):
+        reason = f"{metric} has one value at all steps of a run, or in all runs, so equal quality is not shown"
+        return replace(found, status="not shown", reason=reason)
+    return found
+
+
+def _is_set(of: tuple[str, str], runs: Sequence[Sequence[Run]]) -> bool:
+    """What has one value in all evaluations of a run, or in all runs, was set and not learned."""
+    own = [run for side in runs for run in side if of in run["final"]]
+    return any(of in run["still"] for run in own) or len({run["final"][of] for run in own}) == 1
 
 
 def _agreement(runs: Sequence[Sequence[Run]], tolerance: float) -> Quality:
     """Whether every metric that both sides recorded on one split agrees, one at the least that can show quality.
 
-    That is the target's, else one that moves: what has one value in all evaluations of a run, or in all runs, was set.
+    That is the target's, else one that moves.
     """
     every, target = [*runs[0], *runs[1]], runs[0][0]["target"]
     shown: list[Quality] = []
@@ -325,8 +335,7 @@ def _agreement(runs: Sequence[Sequence[Run]], tolerance: float) -> Quality:
         words = f"final {of[0]} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium"
         if abs(means[1] - means[0]) > tolerance * abs(means[0]):
             return Quality("not shown", f"{words}, more than {100 * tolerance:g}% apart", *means, metric=of[0])
-        is_set = any(of in run["still"] for run in own) or len({*known[0], *known[1]}) == 1
-        if len(own) == len(every) and (of[0] == target[0] if target else not is_set):
+        if len(own) == len(every) and (of[0] == target[0] if target else not _is_set(of, runs)):
             shown.append(Quality("met", f"{words}, within {100 * tolerance:g}%", *means, metric=of[0]))
     reason = "no final metric is recorded on the same split of all runs, so equal quality is not shown"
     return shown[0] if shown else Quality("not shown", reason)

@@ -34,6 +34,7 @@ WORK = {
     "target_direction": "min",
 }
 WORKLOAD = "llama / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss <= 2.05"
+WORKLOAD_WITHOUT_TARGET = "llama / corp-v3 / seq 8192 / batch 256 / bf16 / no target"
 Runs = list[dict[str, Any]]
 
 
@@ -493,6 +494,28 @@ def scored(loss: bool, *scores: tuple[str, str, int, Callable[[int, str], float]
 def test_every_final_metric_of_an_evaluation_split_agrees(runs: Runs, expected: str, sentence: str) -> None:
     row = verdict(runs, False)
     assert (row["verdict"], sentence in row["verdict_reason"]) == (expected, True), row["verdict_reason"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (lambda number, step: 2 + number / 1000 - step / 1000, "proven"),
+        # Set in all runs; kept through each run.
+        (lambda number, step: 0.1, "indicative"),
+        (lambda number, step: 2 + number / 1000, "indicative"),
+    ],
+    ids=["moves", "set in all runs", "still in a run"],
+)
+def test_a_registered_metric_that_was_set_shows_no_quality(value: Callable[[int, int], float], expected: str) -> None:
+    """The loss of Trainium is worse by 1.5, and the registration is of a rate that both sides share."""
+    scores = [("rate", "eval", step, lambda number, kind, at=step: value(number, at)) for step in (50, 100)]
+    runs = [run | {"loss": run["loss"] + 1.5 * (run["kind"] == TRN1)} for run in scored(True, *scores)]
+    metric = {"target_metric": "rate", "target_value": None, "workload_id": WORKLOAD_WITHOUT_TARGET}
+    row = verdict(runs, True, registration=metric)
+    assert (row["verdict"], row["quality_metric"]) == (expected, "rate")
+    assert ("rate has one value at all steps of a run, or in all runs" in row["verdict_reason"]) == (
+        expected == "indicative"
+    )
 
 
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
