@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from pipelines.analysis.estimate import Estimate, estimate
-from pipelines.analysis.matched import Run, Side, choose
+from pipelines.analysis.matched import Run, Side, at_once, choose
 from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.verdict import (
     DECIDED,
@@ -500,16 +500,11 @@ def _first_of(run_ids: Sequence[str]) -> str:
 
 
 def _one_job(sides: tuple[Side, Side]) -> Iterator[str]:
-    """Runs that at the same time, on other machines, evaluated to the same values."""
+    """Runs that at the same time, on other machines, evaluated to nearly the same values."""
     for side in sides:
-        last: dict[tuple[int, ...], Run] = {}
-        for job in side.jobs:
-            run = job.runs[0]
-            before = last.get(run["evaluations"])
-            if run["evaluations"] and before and run["started_at"] < before["ended_at"]:
-                names = f"{before['run_id']} and {run['run_id']}"
-                yield f"runs {names} have the same evaluations at the same time and may be one job"
-            last[run["evaluations"]] = run
+        for before, run in at_once(job.runs[0] for job in side.jobs):
+            names = f"{before['run_id']} and {run['run_id']}"
+            yield f"runs {names} have the same evaluations at the same time and may be one job"
 
 
 def _left_out(taken: Taken, context: Context) -> Iterator[str]:

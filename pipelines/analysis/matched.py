@@ -7,7 +7,7 @@ is no part of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -146,3 +146,14 @@ def _units(run: Run, measure: str) -> float | None:
     if run["status"] in FAILED:
         return 0.0
     return None if run[column] is None else float(run[column])
+
+
+def at_once(runs: Iterable[Run]) -> Iterator[tuple[Run, Run]]:
+    """Each run that began before one with nearly the same evaluations had ended: that one and it, in order of start."""
+    last: dict[tuple[int, ...], Run] = {}
+    for run in sorted(runs, key=lambda run: (run["started_at"], run["run_id"])):
+        if of := run["near_evaluations"]:
+            before = last.setdefault(of, run)
+            if before is not run and run["started_at"] < before["ended_at"]:
+                yield before, run
+            last[of] = max(before, run, key=lambda run: run["ended_at"])

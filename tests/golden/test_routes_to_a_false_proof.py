@@ -362,6 +362,32 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         ],
         "have the same evaluations at the same time and may be one job",
     ),
+    # The nodes do not add up in the same order: one computes a loss of 2.0, one of 2.0000001.
+    "the nodes of one job as a run each, with rounding errors": (
+        lambda runs: [
+            run | ({"day": 11, "hours": 0.5, "loss": 2 + int(run["run_id"][-1]) * 1e-7} if run["kind"] == TRN1 else {})
+            for run in runs
+        ],
+        "runs trainium-1 and trainium-2 have the same evaluations at the same time and may be one job",
+    ),
+    "one job under two run ids, with rounding errors": (
+        lambda runs: [
+            run
+            | (
+                {
+                    "machine": "i-0trainium1",
+                    "day": 11,
+                    "hours": 0.5,
+                    "loss": 2 + int(run["run_id"][-1]) * 1e-7,
+                    "is_billed": run["run_id"] == "trainium-1",
+                }
+                if run["kind"] == TRN1
+                else {}
+            )
+            for run in runs
+        ],
+        "1 run on Trainium",
+    ),
     "one side that records nothing of its data": (
         lambda runs: record("trainium", workload_id=WORKLOAD, dataset=None)(record("gpu", workload_id=WORKLOAD)(runs)),
         "runs trainium-1 and trainium-2 and trainium-3 record no dataset",

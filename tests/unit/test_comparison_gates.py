@@ -71,7 +71,7 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "epoch_sizes": {},
         "tokens_per_dataset": None,
         "warnings": [],
-        "evaluations": (),
+        "near_evaluations": (),
     }
     return known | more
 
