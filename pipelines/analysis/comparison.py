@@ -119,7 +119,26 @@ def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Regist
             sides = None
     counted = {run["run_id"] for side in sides or () for run in (*side.runs, *side.open)}
     later = [run for runs in kept for run in runs if sides and run["run_id"] not in counted]
+    if sides is not None:
+        notes += _missed_again(sides, later, registration)
     return Taken((kept[0], kept[1]), sides, registration, excluded, later, notes)
+
+
+def _missed_again(sides: tuple[Side, Side], later: Sequence[Run], registration: Registration | None) -> Iterator[str]:
+    """Runs recorded as continuing one that met its target, and that ended without it: maybe failures of their own.
+
+    With a registration those of the time of its planned runs.
+    """
+    first = {job.runs[0]["job_id"]: job.runs[0]["run_id"] for side in sides for job in side.succeeded}
+    newest = max(_starts(sides))
+    for run in later:
+        is_in_time = registration is None or run["started_at"] <= newest
+        has_missed = run["status"] != "running" and run["target"] and run["target_duration_ms"] is None
+        if run["job_id"] in first and is_in_time and has_missed:
+            yield (
+                f"run {run['run_id']} continues run {first[run['job_id']]} after its target, does not meet it and is "
+                "not compared"
+            )
 
 
 def compare(

@@ -314,6 +314,14 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         added(FAILED | {"run_id": "killed", "is_killed": True}),
         "run killed has no recorded end",
     ),
+    "a failure recorded as a continuation of a success": (
+        added(
+            FAILED
+            | {"run_id": "failed", "status": "failed", "day": 12}
+            | {"record": {"parent_run_id": "trainium-1", "base_checkpoint_id": "first"}}
+        ),
+        "run failed continues run trainium-1 after its target, does not meet it and is not compared",
+    ),
     "a failed run whose end has a word of its own": (
         added(FAILED | {"run_id": "failed", "status": "unrecognized"}),
         "run failed has an unknown end: it counts as failed",

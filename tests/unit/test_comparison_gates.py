@@ -299,6 +299,23 @@ def test_what_a_run_does_after_its_target_costs_nothing(registration: Registrati
     assert row["baseline_unit_cost_usd"] == pytest.approx(133.1 / 3)
 
 
+def test_a_failure_recorded_as_continuing_a_success_proves_nothing() -> None:
+    """After the planned runs it can hide nothing of a registered comparison; without one it may at any time."""
+    trainium = side(TRAINIUM, QUARTER)
+    trainium[2] |= {end: trainium[2][end] + timedelta(hours=3) for end in ("started_at", "ended_at")}
+    found = {}
+    for hours in (2, 24):
+        more = more_of("trn-1", "trn-4", TRAINIUM, 50, hours) | {"status": "failed", "target_duration_ms": None}
+        for registration in (registered(), None):
+            verdict, reason = judged(side(GPU, BASE), [*trainium, more], registration=registration)
+            found[hours, registration is None] = verdict
+            is_named = "run trn-4 continues run trn-1 after its target, does not meet it and is not compared" in reason
+            assert is_named == (verdict == "indicative")
+    assert found == {
+        (2, False): "indicative", (2, True): "indicative", (24, False): "proven", (24, True): "indicative"
+    }  # fmt: skip
+
+
 def test_a_planned_run_that_failed_is_not_saved_once_all_planned_had_ended() -> None:
     """It ends with the others within the hour; what resumes it two hours later is no part of the verdict of then."""
     trainium = [*side(TRAINIUM, QUARTER[:2]), failed("trn-3", TRAINIUM, 3)]
