@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from math import fsum
 from statistics import fmean
 from typing import Any
 
 from pipelines.analysis.estimate import Estimate, estimate
-from pipelines.analysis.matched import Run, Side, choose
+from pipelines.analysis.matched import Run, Side, at_once, choose
 from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.verdict import (
     DECIDED,
@@ -106,17 +106,39 @@ def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Regist
             if run_id in ids and run_id not in excluded
         ]
     kept = tuple([run for run in runs if run["run_id"] not in excluded] for runs in (baseline, candidate))
-    sides = choose(*(registration.planned(runs) if registration else runs for runs in kept))
+    sides = choose(*(registration.planned(kept[0], kept[1]) if registration else kept))
     if sides is not None and registration is not None:
-        sides = sides[0].first(registration.planned_runs), sides[1].first(registration.planned_runs)
         for side in sides:
-            begun = side.jobs[-1].runs[0]["started_at"]
-            notes += [f"planned run {run['run_id']} has not ended" for run in side.open if run["started_at"] <= begun]
+            begun, names = side.jobs[-1].runs[0]["started_at"], {job.runs[0]["job_id"] for job in side.jobs}
+            notes += [
+                f"planned run {run['run_id']} has not ended"
+                for run in side.open
+                if run["started_at"] <= begun or run["job_id"] in names
+            ]
         if not all(side.succeeded for side in sides):
             sides = None
     counted = {run["run_id"] for side in sides or () for run in (*side.runs, *side.open)}
     later = [run for runs in kept for run in runs if sides and run["run_id"] not in counted]
+    if sides is not None:
+        notes += _missed_again(sides, later, registration)
     return Taken((kept[0], kept[1]), sides, registration, excluded, later, notes)
+
+
+def _missed_again(sides: tuple[Side, Side], later: Sequence[Run], registration: Registration | None) -> Iterator[str]:
+    """Runs recorded as continuing one that met its target, and that ended without it: maybe failures of their own.
+
+    With a registration those of the time of its planned runs.
+    """
+    first = {job.runs[0]["job_id"]: job.runs[0]["run_id"] for side in sides for job in side.succeeded}
+    newest = max(_starts(sides))
+    for run in later:
+        is_in_time = registration is None or run["started_at"] <= newest
+        has_missed = run["status"] != "running" and run["target"] and run["target_duration_ms"] is None
+        if run["job_id"] in first and is_in_time and has_missed:
+            yield (
+                f"run {run['run_id']} continues run {first[run['job_id']]} after its target, does not meet it and is "
+                "not compared"
+            )
 
 
 def compare(
@@ -301,13 +323,23 @@ def _quality(sides: tuple[Side, Side], registration: Registration | None, tolera
         return _agreement(runs, tolerance)
     metric, split = registration.margin.metric, _split([*runs[0], *runs[1]], registration)
     values = [{run["run_id"]: run["final"].get((metric, split)) for run in side} for side in runs]
-    return judge_quality(values[0], values[1], registration.margin)
+    found, target = judge_quality(values[0], values[1], registration.margin), runs[0][0]["target"]
+    if found.status == "met" and (target is None or target[0] != metric) and _is_set((metric, split), runs):
+        reason = f"{metric} has one value at all steps of a run, or in all runs, so equal quality is not shown"
+        return replace(found, status="not shown", reason=reason)
+    return found
+
+
+def _is_set(of: tuple[str, str], runs: Sequence[Sequence[Run]]) -> bool:
+    """What has one value in all evaluations of a run, or in all runs, was set and not learned."""
+    own = [run for side in runs for run in side if of in run["final"]]
+    return any(of in run["still"] for run in own) or len({run["final"][of] for run in own}) == 1
 
 
 def _agreement(runs: Sequence[Sequence[Run]], tolerance: float) -> Quality:
     """Whether every metric that both sides recorded on one split agrees, one at the least that can show quality.
 
-    That is the target's, else one that moves: what has one value in all evaluations of a run, or in all runs, was set.
+    That is the target's, else one that moves.
     """
     every, target = [*runs[0], *runs[1]], runs[0][0]["target"]
     shown: list[Quality] = []
@@ -322,8 +354,7 @@ def _agreement(runs: Sequence[Sequence[Run]], tolerance: float) -> Quality:
         words = f"final {of[0]} is {means[0]:.6g} on GPU and {means[1]:.6g} on Trainium"
         if abs(means[1] - means[0]) > tolerance * abs(means[0]):
             return Quality("not shown", f"{words}, more than {100 * tolerance:g}% apart", *means, metric=of[0])
-        is_set = any(of in run["still"] for run in own) or len({*known[0], *known[1]}) == 1
-        if len(own) == len(every) and (of[0] == target[0] if target else not is_set):
+        if len(own) == len(every) and (of[0] == target[0] if target else not _is_set(of, runs)):
             shown.append(Quality("met", f"{words}, within {100 * tolerance:g}%", *means, metric=of[0]))
     reason = "no final metric is recorded on the same split of all runs, so equal quality is not shown"
     return shown[0] if shown else Quality("not shown", reason)
@@ -432,7 +463,7 @@ def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
         warnings.append(f"{shown} is not reconciled: AWS may still change its lines")
     return [
         *warnings,
-        *_hidden(sides, context),
+        *_hidden(taken, context),
         *_unrecorded(sides),
         *_one_job(sides),
         *_left_out(taken, context),
@@ -441,11 +472,17 @@ def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
     ]
 
 
-def _hidden(sides: tuple[Side, Side], context: Context) -> Iterator[str]:
-    """Runs of other workloads that record the same work, or lack a field that would show whether they do."""
-    for side in sides:
+def _hidden(taken: Taken, context: Context) -> Iterator[str]:
+    """Runs of other workloads that record the same work, or lack a field that would show whether they do.
+
+    Of those that started after the last planned run, none could have been one.
+    """
+    assert taken.sides is not None
+    newest = max(_starts(taken.sides))
+    for side in taken.sides:
         run = side.succeeded[0].runs[0]
-        found = [(other, [name for name in _WORK if other[name] is None]) for other in context.alike(run)]
+        alike = [other for other in context.alike(run) if not taken.registration or other["started_at"] <= newest]
+        found = [(other, [name for name in _WORK if other[name] is None]) for other in alike]
         same = [other for other, missing in found if not missing]
         if same:
             yield (
@@ -463,6 +500,10 @@ def _hidden(sides: tuple[Side, Side], context: Context) -> Iterator[str]:
             )
 
 
+def _starts(sides: tuple[Side, Side]) -> list[datetime]:
+    return [job.runs[0]["started_at"] for side in sides for job in side.jobs]
+
+
 def _unrecorded(sides: tuple[Side, Side]) -> Iterator[str]:
     """Runs without a model, a dataset or what another run records: unknown is not equal. To compile is no work."""
     runs = [run for side in sides for run in side.runs if run["purpose"] != "compile_only"]
@@ -478,16 +519,11 @@ def _first_of(run_ids: Sequence[str]) -> str:
 
 
 def _one_job(sides: tuple[Side, Side]) -> Iterator[str]:
-    """Runs that at the same time, on other machines, evaluated to the same values."""
+    """Runs that at the same time, on other machines, evaluated to nearly the same values."""
     for side in sides:
-        last: dict[tuple[int, ...], Run] = {}
-        for job in side.jobs:
-            run = job.runs[0]
-            before = last.get(run["evaluations"])
-            if run["evaluations"] and before and run["started_at"] < before["ended_at"]:
-                names = f"{before['run_id']} and {run['run_id']}"
-                yield f"runs {names} have the same evaluations at the same time and may be one job"
-            last[run["evaluations"]] = run
+        for before, run in at_once(job.runs[0] for job in side.jobs):
+            names = f"{before['run_id']} and {run['run_id']}"
+            yield f"runs {names} have the same evaluations at the same time and may be one job"
 
 
 def _left_out(taken: Taken, context: Context) -> Iterator[str]:
@@ -496,7 +532,7 @@ def _left_out(taken: Taken, context: Context) -> Iterator[str]:
     assert sides is not None
     first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
     counted = {run["run_id"] for runs in taken.kept for run in runs} | {*taken.excluded}
-    starts = [job.runs[0]["started_at"] for side in sides for job in side.jobs]
+    starts = _starts(sides)
     listed = {run_id for run_ids in (registration.listed.values() if registration else ()) for run_id in run_ids}
     for run in context.left_out:
         if run["run_id"] in counted:
@@ -531,7 +567,7 @@ def _unread(taken: Taken, context: Context) -> Iterator[str]:
     sides, registration = taken.sides, taken.registration
     assert sides is not None
     first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
-    newest = max(job.runs[0]["started_at"] for side in sides for job in side.jobs)
+    newest = max(_starts(sides))
     since = registration.failure_rate_from if registration else None
     for run in context.unread:
         started, ended = run["started_at"], run["last_seen_at"]

@@ -1,13 +1,15 @@
 """The runs of one side of a comparison, and the unit of work both sides are compared by (facts training-runs 4).
 
 A run is what transforms/run_pair.py returns, `costs` as (whole, to target) USD or None by basis.
-Several run ids of one job are one replicate: their costs add, its success counts once.
+Several run ids of one job are one replicate: their costs add, its success counts once. What is run after that success
+is no part of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import cached_property
 from math import fsum
 from typing import Any
@@ -83,9 +85,6 @@ class Side:
         made = sample(known, [job.units for job in self.jobs], self.clusters[0])
         return replace(made, rate_runs=self.rate[0], rate_failed_runs=self.rate[1])
 
-    def first(self, count: int) -> Side:
-        return replace(self, jobs=self.jobs[:count])
-
 
 def choose(baseline: Sequence[Run], candidate: Sequence[Run]) -> tuple[Side, Side] | None:
     """Both sides by the strongest measure by which each of them succeeded; None where they share none."""
@@ -101,17 +100,37 @@ def one_side(runs: Sequence[Run], measure: str | None = None) -> Side | None:
     record how much."""
     if measure is None:
         return next((side for name in _measures(runs) if (side := one_side(runs, name))), None)
-    by_job: dict[str, list[Run]] = {}
-    for run in sorted(runs, key=lambda run: (run["started_at"], run["run_id"])):
-        if run["status"] != "running":
-            by_job.setdefault(run["job_id"], []).append(run)
-    done = {job_id: [_units(run, measure) for run in own] for job_id, own in by_job.items()}
-    if any(None in units for units in done.values()):
+    every = jobs_of(runs)
+    ended = [own for job in every if (own := ended_of(job))]
+    done = [[_units(run, measure) for run in own] for own in ended]
+    if any(None in units for units in done):
         return None
-    jobs = tuple(Job(tuple(own), max(filter(None, done[job_id]), default=0.0)) for job_id, own in by_job.items())
+    jobs = tuple(Job(tuple(own), max(filter(None, units), default=0.0)) for own, units in zip(ended, done, strict=True))
     if not any(job.units for job in jobs):
         return None
-    return Side(measure, jobs, tuple(run for run in runs if run["status"] == "running"))
+    return Side(measure, jobs, tuple(run for job in every for run in job if run["status"] == "running"))
+
+
+def jobs_of(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs by job in order of start, without those that started after their job had met its target."""
+    by_job: dict[str, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: (run["started_at"], run["run_id"])):
+        own = by_job.setdefault(run["job_id"], [])
+        met = [result_at(other) for other in ended_of(own) if other["target_duration_ms"] is not None]
+        if not met or run["started_at"] < min(met):
+            own.append(run)
+    return list(by_job.values())
+
+
+def ended_of(runs: Iterable[Run]) -> list[Run]:
+    return [run for run in runs if run["status"] != "running"]
+
+
+def result_at(run: Run) -> datetime:
+    """When a run met its target, or ended."""
+    if run["target_duration_ms"] is None:
+        return run["ended_at"]
+    return min(run["ended_at"], run["started_at"] + timedelta(milliseconds=run["target_duration_ms"]))
 
 
 def _measures(runs: Sequence[Run]) -> Iterable[str]:
@@ -127,3 +146,14 @@ def _units(run: Run, measure: str) -> float | None:
     if run["status"] in FAILED:
         return 0.0
     return None if run[column] is None else float(run[column])
+
+
+def at_once(runs: Iterable[Run]) -> Iterator[tuple[Run, Run]]:
+    """Each run that began before one with nearly the same evaluations had ended: that one and it, in order of start."""
+    last: dict[tuple[int, ...], Run] = {}
+    for run in sorted(runs, key=lambda run: (run["started_at"], run["run_id"])):
+        if of := run["near_evaluations"]:
+            before = last.setdefault(of, run)
+            if before is not run and run["started_at"] < before["ended_at"]:
+                yield before, run
+            last[of] = max(before, run, key=lambda run: run["ended_at"])

@@ -5,12 +5,12 @@ And whether the models that came out are as good as each other: without that no 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date, datetime
 from statistics import fmean
 from typing import Any, Literal
 
 from pipelines.analysis.estimate import not_inferior
-from pipelines.analysis.matched import Run
+from pipelines.analysis.matched import Run, ended_of, jobs_of, result_at
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,7 @@ def judge_quality(
 
 def first_result(baseline: Sequence[Run], candidate: Sequence[Run]) -> date:
     """The day of the later side's first result: a run met its target, or ended."""
-    results = [
-        [
-            run["ended_at"]
-            if run["target_duration_ms"] is None
-            else min(run["ended_at"], run["started_at"] + timedelta(milliseconds=run["target_duration_ms"]))
-            for run in side
-        ]
-        for side in (baseline, candidate)
-    ]
-    return max(min(side) for side in results).date()
+    return max(min(map(result_at, side)) for side in (baseline, candidate)).date()
 
 
 @dataclass(frozen=True)
@@ -145,10 +136,42 @@ class Registration:
                 )
         return None
 
-    def planned(self, runs: Sequence[Run]) -> list[Run]:
-        """The runs of a side that are judged if they are among the first planned."""
+    def planned(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> tuple[list[Run], list[Run]]:
+        """The runs of each side that are judged: of the first planned jobs, and none after all of those had ended.
+
+        One that has not ended is among them if it started before the last of those did.
+        """
+        sides = self._listed(baseline), self._listed(candidate)
+        first = [
+            sorted(filter(None, map(ended_of, jobs_of(runs))), key=lambda own: own[0]["started_at"])[
+                : self.planned_runs
+            ]
+            for runs in sides
+        ]
+        is_whole = all(len(jobs) == self.planned_runs for jobs in first)
+        end = max(job[0]["ended_at"] for jobs in first for job in jobs) if is_whole else datetime.max
+        # A run that resumes a planned one before then is to end too.
+        for run in sorted((run for jobs in first for job in jobs for run in job), key=lambda run: run["started_at"]):
+            end = max(end, run["ended_at"]) if run["started_at"] <= end else end
+        one, other = (
+            _until(runs, jobs, end) if len(jobs) == self.planned_runs else runs
+            for runs, jobs in zip(sides, first, strict=True)
+        )
+        return one, other
+
+    def _listed(self, runs: Sequence[Run]) -> list[Run]:
         listed = self.listed.get(runs[0]["accelerator_family"]) if runs else None
         return [run for run in runs if listed is None or run["run_id"] in listed]
+
+
+def _until(runs: Sequence[Run], jobs: Sequence[Sequence[Run]], end: datetime) -> list[Run]:
+    names, begun = {job[0]["job_id"] for job in jobs}, jobs[-1][0]["started_at"]
+    return [
+        run
+        for run in runs
+        if (run["job_id"] in names and run["started_at"] <= end)
+        or (run["status"] == "running" and run["started_at"] <= begun)
+    ]
 
 
 def _types(baseline: Sequence[Run], candidate: Sequence[Run]) -> set[str]:

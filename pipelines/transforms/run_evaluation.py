@@ -8,14 +8,17 @@ import polars as pl
 from pipelines.transforms import Row
 
 _VALUE = ("step", "metric", "split", "value")
+# The nodes of one job do not add up in the same order: by what part of it a value of one may differ from another's.
+_NEAR = 1e-6
 
 
 def evaluated(evaluation: pl.DataFrame, dim_run: pl.DataFrame) -> Mapping[str, Row]:
     """By run: the `final` value by metric and split; `still`, those with one value at several steps; `target_split`,
     of the first evaluation that met the target; `evaluations`, a number for each step, metric, split and value, the
-    same in all runs. A run that is not there has none."""
+    same in all runs; `near_evaluations`, the same number also where values are nearly equal. A run that is not there
+    has none."""
     found: defaultdict[str, Row] = defaultdict(
-        lambda: {"final": {}, "still": set(), "target_split": None, "evaluations": ()}
+        lambda: {"final": {}, "still": set(), "target_split": None, "evaluations": (), "near_evaluations": ()}
     )
     values = evaluation.sort("evaluated_at", "step", "evaluation_no", nulls_last=True).select("run_id", *_VALUE)
     of_split = values.group_by("run_id", "metric", "split", maintain_order=True).agg(
@@ -35,8 +38,17 @@ def evaluated(evaluation: pl.DataFrame, dim_run: pl.DataFrame) -> Mapping[str, R
     )
     for run_id, split in met.iter_rows():
         found[run_id]["target_split"] = split
-    numbers = values.select(_VALUE).unique().with_row_index("number")
-    same = values.join(numbers, on=_VALUE, nulls_equal=True).group_by("run_id").agg(pl.col("number").unique().sort())
-    for run_id, own in same.iter_rows():
-        found[run_id]["evaluations"] = tuple(own)
+    same = values.join(_numbers(values), on=_VALUE, nulls_equal=True).group_by("run_id")
+    for run_id, own, near in same.agg(pl.col("number", "near").unique().sort()).iter_rows():
+        found[run_id] |= {"evaluations": tuple(own), "near_evaluations": tuple(near)}
     return found
+
+
+def _numbers(values: pl.DataFrame) -> pl.DataFrame:
+    """Each value with a `number`, and with one that nearly equal values of a step, metric and split share, `near`."""
+    of = ("step", "metric", "split")
+    ordered = values.select(_VALUE).unique().sort(_VALUE, nulls_last=True).with_row_index("number")
+    value = pl.col("value")
+    before = value.shift(1).over(of)
+    is_near = value.is_finite() & (value - before <= _NEAR * pl.max_horizontal(value.abs(), before.abs()))
+    return ordered.with_columns(near=(~(before.is_finite() & is_near).fill_null(False)).cum_sum())

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.analysis import comparison
 from pipelines.analysis.estimate import joined
-from pipelines.analysis.matched import Run
+from pipelines.analysis.matched import Run, at_once
 from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.run_evaluation import evaluated
 from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, weaknesses
@@ -188,21 +188,29 @@ def _epoch_sizes(about: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:
-    """Name the job of each run: equal evaluations on shared machines, and runs resumed from one another, are one."""
+    """Name the job of each run: runs resumed from one another are one; so are equal evaluations on shared machines, and
+    nearly equal ones at the same time."""
     parents = dim_run_ancestor.filter(generation_count=1).select("run_id", "ancestor_run_id")
     parent = {
         run_id: ancestor
         for run_id, ancestor in parents.iter_rows()
         if run_id in found and ancestor in found and found[run_id]["base_checkpoint_id"]
     }
+    on_machine: dict[tuple[str, ...], list[Run]] = {}
+    for run in found.values():
+        for machine in run["machines"]:
+            on_machine.setdefault((*_side(run), machine), []).append(run)
+    twins: dict[str, list[str]] = {}
+    for before, run in (pair for runs in on_machine.values() for pair in at_once(runs)):
+        twins.setdefault(run["run_id"], []).append(before["run_id"])
     keys = []
     for run_id, run in found.items():
-        side = run["workload_id"], run["instance_type"], run["billing_currency"]
-        own: list[Any] = [(*side, run_id)]
+        side = _side(run)
+        own: list[Any] = [(*side, run_id), *((*side, twin) for twin in twins.get(run_id, ()))]
         if run["evaluations"]:
             own += [(*side, machine, run["evaluations"]) for machine in run["machines"]]
         resumed = found.get(parent.get(run_id, ""), {})
-        if resumed and side == (resumed["workload_id"], resumed["instance_type"], resumed["billing_currency"]):
+        if resumed and side == _side(resumed):
             own.append((*side, resumed["run_id"]))
             run["resumed_run_id"] = resumed["run_id"]
         keys.append(own)
@@ -215,3 +223,7 @@ def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:
             seen.add(origin["run_id"])
             origin = found[origin["resumed_run_id"]]
         run["origin_checkpoint_id"] = origin["base_checkpoint_id"]
+
+
+def _side(run: Run) -> tuple[str, str, str]:
+    return run["workload_id"], run["instance_type"], run["billing_currency"]

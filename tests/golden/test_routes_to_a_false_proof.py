@@ -34,6 +34,7 @@ WORK = {
     "target_direction": "min",
 }
 WORKLOAD = "llama / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss <= 2.05"
+WORKLOAD_WITHOUT_TARGET = "llama / corp-v3 / seq 8192 / batch 256 / bf16 / no target"
 Runs = list[dict[str, Any]]
 
 
@@ -273,7 +274,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         "1 run on Trainium",
     ),
     "a workload id that hides expensive runs": (
-        added(EXPENSIVE | {"run_id": "hidden", "record": {"workload_id": "elsewhere"}}),
+        added(EXPENSIVE | {"run_id": "hidden", "day": 12, "record": {"workload_id": "elsewhere"}}),
         "declare the workload elsewhere",
     ),
     "failed runs that leave a field of their work out": (
@@ -312,6 +313,14 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "killed without an end": (
         added(FAILED | {"run_id": "killed", "is_killed": True}),
         "run killed has no recorded end",
+    ),
+    "a failure recorded as a continuation of a success": (
+        added(
+            FAILED
+            | {"run_id": "failed", "status": "failed", "day": 12}
+            | {"record": {"parent_run_id": "trainium-1", "base_checkpoint_id": "first"}}
+        ),
+        "run failed continues run trainium-1 after its target, does not meet it and is not compared",
     ),
     "a failed run whose end has a word of its own": (
         added(FAILED | {"run_id": "failed", "status": "unrecognized"}),
@@ -360,6 +369,32 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
             for run in runs
         ],
         "have the same evaluations at the same time and may be one job",
+    ),
+    # The nodes do not add up in the same order: one computes a loss of 2.0, one of 2.0000001.
+    "the nodes of one job as a run each, with rounding errors": (
+        lambda runs: [
+            run | ({"day": 11, "hours": 0.5, "loss": 2 + int(run["run_id"][-1]) * 1e-7} if run["kind"] == TRN1 else {})
+            for run in runs
+        ],
+        "runs trainium-1 and trainium-2 have the same evaluations at the same time and may be one job",
+    ),
+    "one job under two run ids, with rounding errors": (
+        lambda runs: [
+            run
+            | (
+                {
+                    "machine": "i-0trainium1",
+                    "day": 11,
+                    "hours": 0.5,
+                    "loss": 2 + int(run["run_id"][-1]) * 1e-7,
+                    "is_billed": run["run_id"] == "trainium-1",
+                }
+                if run["kind"] == TRN1
+                else {}
+            )
+            for run in runs
+        ],
+        "1 run on Trainium",
     ),
     "one side that records nothing of its data": (
         lambda runs: record("trainium", workload_id=WORKLOAD, dataset=None)(record("gpu", workload_id=WORKLOAD)(runs)),
@@ -493,6 +528,28 @@ def scored(loss: bool, *scores: tuple[str, str, int, Callable[[int, str], float]
 def test_every_final_metric_of_an_evaluation_split_agrees(runs: Runs, expected: str, sentence: str) -> None:
     row = verdict(runs, False)
     assert (row["verdict"], sentence in row["verdict_reason"]) == (expected, True), row["verdict_reason"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (lambda number, step: 2 + number / 1000 - step / 1000, "proven"),
+        # Set in all runs; kept through each run.
+        (lambda number, step: 0.1, "indicative"),
+        (lambda number, step: 2 + number / 1000, "indicative"),
+    ],
+    ids=["moves", "set in all runs", "still in a run"],
+)
+def test_a_registered_metric_that_was_set_shows_no_quality(value: Callable[[int, int], float], expected: str) -> None:
+    """The loss of Trainium is worse by 1.5, and the registration is of a rate that both sides share."""
+    scores = [("rate", "eval", step, lambda number, kind, at=step: value(number, at)) for step in (50, 100)]
+    runs = [run | {"loss": run["loss"] + 1.5 * (run["kind"] == TRN1)} for run in scored(True, *scores)]
+    metric = {"target_metric": "rate", "target_value": None, "workload_id": WORKLOAD_WITHOUT_TARGET}
+    row = verdict(runs, True, registration=metric)
+    assert (row["verdict"], row["quality_metric"]) == (expected, "rate")
+    assert ("rate has one value at all steps of a run, or in all runs" in row["verdict_reason"]) == (
+        expected == "indicative"
+    )
 
 
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
@@ -698,6 +755,16 @@ def test_later_runs_do_not_change_a_registered_verdict() -> None:
     row = verdict(later(sound()), True)
     assert (row["verdict"], row["candidate_run_count"]) == ("proven", 3)
     assert "later runs are not judged: 3" in row["verdict_reason"]
+
+
+@pytest.mark.parametrize("record", [{"workload_id": "elsewhere"}, {"precision": None}])
+def test_later_runs_of_the_same_work_do_not_change_a_registered_verdict(record: dict[str, Any]) -> None:
+    """The last planned run started on the 13th; what runs on the 25th, in a pair of its own or not, came after it."""
+    later = added(EXPENSIVE | {"run_id": "later", "record": record})(sound())
+    assert verdict(later, True)["verdict"] == "proven"
+    # Without a registration nothing ends what is compared.
+    row = verdict(later, False)
+    assert (row["verdict"], "of the same work" in row["verdict_reason"]) == ("indicative", True)
 
 
 def test_one_fleet_is_clustered_by_day_and_states_it() -> None:

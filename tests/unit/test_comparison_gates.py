@@ -71,7 +71,7 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "epoch_sizes": {},
         "tokens_per_dataset": None,
         "warnings": [],
-        "evaluations": (),
+        "near_evaluations": (),
     }
     return known | more
 
@@ -276,6 +276,67 @@ def test_runs_still_going_are_left_out_and_named() -> None:
     going = run("trn-9", TRAINIUM, 1, status="running")
     verdict, reason = judged(side(GPU, BASE), [*side(TRAINIUM, QUARTER), going])
     assert (verdict, "1 without a recorded end left out" in reason) == ("supported", True)
+
+
+def more_of(job_id: str, name: str, kind: str, cost: float, hours: int) -> Row:
+    """A run of a job that starts so many hours after its first."""
+    own = run(name, kind, cost, job_id=job_id)
+    return own | {end: own[end] + timedelta(hours=hours) for end in ("started_at", "ended_at")}
+
+
+@pytest.mark.parametrize("registration", [None, registered()], ids=["not registered", "registered"])
+def test_what_a_run_does_after_its_target_costs_nothing(registration: Registration | None) -> None:
+    """Each GPU run met its target in an hour for 10 to 12.1 and goes on for 100: its cost to target stays as it is."""
+    gpu, trainium = side(GPU, BASE), side(TRAINIUM, QUARTER)
+    alone = row_of(gpu, trainium, registration=registration)
+    more = [more_of(f"p5.-{number}", f"more-{number}", GPU, 100, 2) for number in (1, 2, 3)]
+    row = row_of([*gpu, *more], trainium, registration=registration)
+    columns = ("verdict", "baseline_run_count", "baseline_unit_cost_usd", "saving_ratio", "saving_low_ratio")
+    assert [row[name] for name in columns] == [alone[name] for name in columns]
+    assert "later runs are not judged: 3" in row["verdict_reason"]
+    # What starts before the target is met is the same job: (33.1 + 100) / 3.
+    row = row_of([*gpu, more_of("p5.-1", "more-1", GPU, 100, 0)], trainium, registration=registration)
+    assert row["baseline_unit_cost_usd"] == pytest.approx(133.1 / 3)
+
+
+def test_a_failure_recorded_as_continuing_a_success_proves_nothing() -> None:
+    """After the planned runs it can hide nothing of a registered comparison; without one it may at any time."""
+    trainium = side(TRAINIUM, QUARTER)
+    trainium[2] |= {end: trainium[2][end] + timedelta(hours=3) for end in ("started_at", "ended_at")}
+    found = {}
+    for hours in (2, 24):
+        more = more_of("trn-1", "trn-4", TRAINIUM, 50, hours) | {"status": "failed", "target_duration_ms": None}
+        for registration in (registered(), None):
+            verdict, reason = judged(side(GPU, BASE), [*trainium, more], registration=registration)
+            found[hours, registration is None] = verdict
+            is_named = "run trn-4 continues run trn-1 after its target, does not meet it and is not compared" in reason
+            assert is_named == (verdict == "indicative")
+    assert found == {
+        (2, False): "indicative", (2, True): "indicative", (24, False): "proven", (24, True): "indicative"
+    }  # fmt: skip
+
+
+def test_a_planned_run_that_failed_is_not_saved_once_all_planned_had_ended() -> None:
+    """It ends with the others within the hour; what resumes it two hours later is no part of the verdict of then."""
+    trainium = [*side(TRAINIUM, QUARTER[:2]), failed("trn-3", TRAINIUM, 3)]
+    at_once, later = (more_of("trn-3", "trn-4", TRAINIUM, 3, hours) for hours in (0, 2))
+    counts = [
+        (row["candidate_run_count"], row["candidate_failed_run_count"], row["candidate_unit_cost_usd"])
+        for own in (trainium, [*trainium, later], [*trainium, at_once])
+        for row in [row_of(side(GPU, BASE), own, registration=registered())]
+    ]
+    # (2.5 + 2.75 + 3) / 2 with the failure, and with 3 more of three successes.
+    assert counts == [(2, 1, 4.125), (2, 1, 4.125), (3, 0, 3.75)]
+
+
+def test_a_later_run_without_its_work_leaves_the_measure_of_the_planned() -> None:
+    untargeted = dict.fromkeys(("target", "target_duration_ms", "target_split")) | {"target_words": "no target"}
+    gpu, trainium = (
+        [row | untargeted | {"million_token_count": 1.0} for row in side(*own)]
+        for own in ((GPU, BASE), (TRAINIUM, QUARTER))
+    )
+    later = more_of("trn-4", "trn-4", TRAINIUM, 3, 24) | untargeted
+    assert judged(gpu, [*trainium, later], registration=registered())[0] == "proven"
 
 
 def test_pairs_are_used_where_they_were_registered() -> None:
