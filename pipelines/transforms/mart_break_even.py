@@ -51,7 +51,9 @@ def _row(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> R
 
 
 def _runs(found: PortCase, saving: float) -> Row:
-    """Runs to break even, fewest where a run saves most; null is never."""
+    """Runs to break even, fewest where a run saves most; null is never, or unknown as the port's cost is."""
+    if found.port_cost is None:
+        return {"saving_per_run_usd": saving}
     needed = runs_to_break_even(found.port_cost, saving)
     row = {"saving_per_run_usd": saving, "break_even_run_count": needed, "break_even": _words(needed)}
     if found.low is None or found.high is None:
@@ -91,5 +93,6 @@ def _realized(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame)
     avoided = runs.select(pl.col("baseline_cost_usd") - pl.col("actual_cost_usd")).to_series()
     if not avoided.null_count():
         row["realized_saving_usd"] = float(avoided.sum()) + float(adjusted["adjustment_usd"].sum())
-        row["realized_net_usd"] = row["realized_saving_usd"] - found.port_cost
+        if found.port_cost is not None:
+            row["realized_net_usd"] = row["realized_saving_usd"] - found.port_cost
     return row
