@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from math import inf
 from typing import Any
 
 import polars as pl
@@ -29,8 +30,9 @@ def serving_rows(table: Frames) -> Iterator[Row]:
         ways: dict[tuple[Any, ...], list[Row]] = {}
         for row in group:
             ways.setdefault(_way(row), []).append(row)
-        # Of a model that is served in several ways, the one that costs most decides; the figures are of all of them.
-        own, *others = sorted(ways.values(), key=lambda rows: -(_today(rows) or 0))
+        # Of a model that is served in several ways, the one that costs most decides, as one of unknown cost may; the
+        # figures are of all of them.
+        own, *others = sorted(ways.values(), key=lambda rows: -inf if _today(rows) is None else -(_today(rows) or 0))
         usual = own[0]
         inputs = {"weights": weights.get(model) if usual["baseline_platform"] == "bedrock" else "open"}
         stops = [weigh(rule, inputs) for rule in rules]

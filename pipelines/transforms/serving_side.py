@@ -41,7 +41,7 @@ QUERIES = {
         where billed_cost_usd is not null
         group by all
     """,
-    # Batches and flexible requests wait, so no endpoint takes their place.
+    # Batches and flexible requests wait, so no endpoint takes their place. What is not billed by KINDS has no tokens.
     "detail_bedrock_usage_daily": """
         select model, billing_currency, payer_account_id, region_id, usage_date,
             case when token_kind like 'cache_write%' then 'cache_write' else token_kind end as token_kind,
@@ -49,7 +49,8 @@ QUERIES = {
             case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
             case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from detail_bedrock_usage_daily
-        where bucket = 'serving' and billed_by = 'tokens' and model is not null and tier not in ('batch', 'flex')
+        where bucket = 'serving' and billed_by <> 'capacity' and model is not null
+            and coalesce(tier, '') not in ('batch', 'flex')
         group by all
     """,
     # Capacity of Bedrock, with the tokens of its calls where they are known.
@@ -87,6 +88,7 @@ class Side:
     basis, null where unknown and 0 on a day without use.
 
     `is_capacity` where it is paid by the hour: servers, and capacity of Bedrock (`tier`), whose tokens no bill shows.
+    `uncounted` is what else the bill of these days has of it, images for one: then its costs are unknown.
     Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour, or of the busiest day where
     hours are not measured (`is_peak_measured`); `capacity` what a server serves while its latency target holds.
     """
@@ -106,6 +108,7 @@ class Side:
     capacity: float | None = None
     up_seconds: float = 0.0
     tier: str | None = None
+    uncounted: str | None = None
 
     @property
     def tokens(self) -> dict[str, float]:
@@ -124,7 +127,7 @@ class Side:
     def costs(self, basis: str) -> list[float] | None:
         """USD of each day; None where one is unknown."""
         costs = self.days[f"{basis}_cost_usd"]
-        return None if costs.null_count() else costs.cast(pl.Float64).to_list()
+        return None if self.uncounted or costs.null_count() else costs.cast(pl.Float64).to_list()
 
     def prices(self, basis: str) -> dict[str, float | None]:
         """USD per million tokens of each kind, of tokens that the bill prices; a price of zero is unknown."""
@@ -226,7 +229,19 @@ def _managed(usage: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> It
                 cost = pl.col(f"{basis}_cost_usd").filter(is_kind)
                 spent = pl.when(cost.null_count() == 0).then(cost.cast(pl.Float64).sum())
                 sums.append(spent.alias(f"{kind}_{basis}_usd"))
-        yield _of_bedrock(model, currency, _days(own, billed, *sums), _busiest(calls, model, billed))
+        of_side = usage.filter(pl.col("usage_date").is_in(billed), model=model, billing_currency=currency)
+        found = _days(own, billed, *sums) | {"uncounted": _uncounted(of_side, str(currency))}
+        yield _of_bedrock(model, currency, found, _busiest(calls, model, billed))
+
+
+def _uncounted(usage: pl.DataFrame, currency: str) -> str | None:
+    """What the bill has of other kinds than tokens of KINDS, in words; None where it has nothing."""
+    other = usage.filter(~pl.col("token_kind").is_in(KINDS), pl.any_horizontal(pl.col(*_COSTS).fill_null(1) != 0))
+    if other.is_empty():
+        return None
+    costs = other["effective_cost_usd"]
+    usd = "an unknown cost" if costs.null_count() else f"{float(costs.sum()):,.2f} {currency}"
+    return f"{usd} of its bill is for what is not counted as tokens: {', '.join(sorted(set(other['token_kind'])))}"
 
 
 def _reserved(paid: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Side]:

@@ -241,6 +241,17 @@ def test_unknown_is_not_enough_evidence() -> None:
     assert {row["verdict"] for row in both} == {"not enough evidence"}
 
 
+def test_what_is_not_counted_as_tokens_leaves_the_cost_unknown() -> None:
+    """On each of 21 days 500 for images: 10,500 that are neither in a cost of tokens nor in a saving."""
+    declared: dict[str, Any] = {"is_capacity": False, "input_usd": 0.5, "candidate_model": "other"}
+    images = called({"image": 500.0}, [1, 1, 1])
+    rows = compared([], called({"input": 1.0}, [1, 2, 3]) + images, declared)
+    assert "baseline_cost_per_month_usd" not in rows[0] and "saving_ratio" not in rows[0]
+    lacking = "10,500.00 USD of its bill is for what is not counted as tokens: image"
+    assert (rows[0]["verdict"], rows[0]["missing_evidence"]) == ("not enough evidence", lacking)
+    assert decided(rows)["monthly_cost_usd"] is None
+
+
 def test_traffic_of_days_that_are_not_all_measured_is_not_denied() -> None:
     """Each day has hours without a count, so its tokens are not completely known; it has traffic."""
     (row,) = compared(served([1, 2, 3], is_measured=False), [], {"is_capacity": False, "input_usd": 1.0})
