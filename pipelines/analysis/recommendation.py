@@ -157,11 +157,14 @@ def weigh_measured(rule: Rule, inputs: Inputs, pair: Mapping[str, Any] | None) -
 _finding = partial(Finding, ARITHMETIC, ARITHMETIC)
 
 
-def arithmetic(pair: Mapping[str, Any] | None, npv: float | None, inputs: Inputs) -> Finding:
+def arithmetic(
+    pair: Mapping[str, Any] | None, npv: float | None, inputs: Inputs, unbilled: Sequence[str] = ()
+) -> Finding:
     """What the measured comparison decides: nothing before it can prove anything; then it overrides the scenarios.
 
-    `pair` is its row of mart_silicon_comparison, `npv` the expected value of its port, where one is declared. A proven
-    saving must pay the port back within the horizon, upkeep and falling prices included. A tie goes to what is
+    `pair` is its row of mart_silicon_comparison, `npv` the expected value of its port, where one is declared, and
+    `unbilled` why the cost of that port is unknown: then nothing moves. A proven saving must pay the port back within
+    the horizon, upkeep and falling prices included. A tie goes to what is
     available sooner. Where the interval is too wide, or a pair may claim nothing, only more runs decide.
     """
     if pair is None:
@@ -185,6 +188,8 @@ def arithmetic(pair: Mapping[str, Any] | None, npv: float | None, inputs: Inputs
         return _finding(PILOT, True, f"{explanation}: register a pilot before anything moves")
     if verdict in ("disproven", "contradicted"):
         return _finding("gpu", True, explanation)
+    if verdict == "proven" and unbilled:
+        return _finding(PILOT, True, f"{explanation}; the cost of the port is unknown: {'; '.join(unbilled)}")
     if verdict == "proven":
         return _paid_back(explanation, npv, inputs)
     more = pair["more_baseline_run_count"], pair["more_candidate_run_count"]

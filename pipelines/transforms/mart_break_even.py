@@ -13,7 +13,8 @@ INPUTS = (*port_case.INPUTS, "detail_savings_run", "detail_savings_adjustment")
 
 def build(**table: pl.DataFrame) -> Rows:
     """Every declared port; null where nothing measures or plans what a figure needs."""
-    savings, adjustments = table["detail_savings_run"], table["detail_savings_adjustment"]
+    days = table["fct_run"].select("run_id", begun_date=pl.col("started_at").dt.date())
+    savings, adjustments = table["detail_savings_run"].join(days, on="run_id"), table["detail_savings_adjustment"]
     return [_row(found, savings, adjustments) for found in port_cases(table)]
 
 
@@ -51,7 +52,9 @@ def _row(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> R
 
 
 def _runs(found: PortCase, saving: float) -> Row:
-    """Runs to break even, fewest where a run saves most; null is never."""
+    """Runs to break even, fewest where a run saves most; null is never, or unknown as the port's cost is."""
+    if found.port_cost is None:
+        return {"saving_per_run_usd": saving}
     needed = runs_to_break_even(found.port_cost, saving)
     row = {"saving_per_run_usd": saving, "break_even_run_count": needed, "break_even": _words(needed)}
     if found.low is None or found.high is None:
@@ -75,12 +78,16 @@ def _after(start: date, months: float | None) -> date | None:
 
 
 def _realized(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> Row:
-    """What was avoided since the port began, as in mart_savings_monthly, compared with the plan for as many runs."""
+    """What runs since the port began avoided, as in mart_savings_monthly, compared with the plan for as many runs.
+
+    Adjustments are of months.
+    """
     port = found.port
-    since = pl.col("month_date") >= port["started_date"].replace(day=1)
+    begun = pl.col("begun_date") >= port["started_date"]
+    month = pl.col("month_date") >= port["started_date"].replace(day=1)
     runs, adjusted = (
         table.filter(since, workload_id=port["workload_id"], billing_currency=CURRENCY)
-        for table in (savings, adjustments)
+        for table, since in ((savings, begun), (adjustments, month))
     )
     if runs.is_empty() and adjusted.is_empty():
         return {}
@@ -91,5 +98,6 @@ def _realized(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame)
     avoided = runs.select(pl.col("baseline_cost_usd") - pl.col("actual_cost_usd")).to_series()
     if not avoided.null_count():
         row["realized_saving_usd"] = float(avoided.sum()) + float(adjusted["adjustment_usd"].sum())
-        row["realized_net_usd"] = row["realized_saving_usd"] - found.port_cost
+        if found.port_cost is not None:
+            row["realized_net_usd"] = row["realized_saving_usd"] - found.port_cost
     return row

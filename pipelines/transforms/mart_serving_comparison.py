@@ -33,6 +33,7 @@ def _alone(side: Side) -> Row:
     lacking = "no serving alternative is measured or declared in [[decisions.serving]]"
     if not any(side.tokens.values()):
         lacking += f"; {_no_tokens(side)}"
+    lacking += f"; {side.uncounted}" if side.uncounted else ""
     return _today(side) | {"verdict": UNDECIDED, "verdict_reason": lacking, "missing_evidence": lacking}
 
 
@@ -76,6 +77,7 @@ def _row(side: Side, candidate: Candidate) -> Row:
         "throughput_evidence": candidate.throughput_evidence,
     }
     faults = [*candidate.faults] if whole else [*candidate.faults, _no_tokens(side)]
+    faults += [side.uncounted] if side.uncounted else []
     per_day = {basis: None if faults else _day_costs(side, candidate, basis) for basis in BASES}
     after = per_day["effective"]
     if after is not None:

@@ -26,10 +26,13 @@ _WINDOW, _LEAST = timedelta(days=90), timedelta(days=MONTH_DAYS)
 
 @dataclass
 class PortCase:
-    """A port as declared and measured; `case` is None where its saving or cadence is unknown."""
+    """A port as declared and measured; `case` is None where its cost, saving or cadence is unknown.
+
+    `gaps` names what the bill lacks of its cost.
+    """
 
     port: Row
-    costs: dict[str, float]
+    costs: dict[str, float | None]
     pair: Row | None = None
     baseline: float | None = None
     candidate: float | None = None
@@ -38,21 +41,24 @@ class PortCase:
     saving_evidence: str | None = None
     runs_per_month: float | None = None
     cadence_evidence: str | None = None
+    gaps: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
     @property
-    def port_cost(self) -> float:
-        """USD of the port in all."""
-        return sum(self.costs.values())
+    def port_cost(self) -> float | None:
+        """USD of the port in all; None where a part is unknown."""
+        known = [usd for usd in self.costs.values() if usd is not None]
+        return sum(known) if len(known) == len(self.costs) else None
 
     @property
     def case(self) -> Case | None:
         """The port as analysis/break_even.py takes it."""
-        if self.baseline is None or self.candidate is None or self.runs_per_month is None:
+        cost = self.port_cost
+        if cost is None or self.baseline is None or self.candidate is None or self.runs_per_month is None:
             return None
         port = self.port
         return Case(
-            port_cost=self.port_cost,
+            port_cost=cost,
             baseline=self.baseline,
             saving_per_run=self.baseline - self.candidate,
             runs_per_month=self.runs_per_month,
@@ -152,14 +158,17 @@ def _failed_pairs(port: Row, own: pl.DataFrame, table: Frames) -> pl.DataFrame:
 
 
 def _add_runs(found: PortCase, own: pl.DataFrame, fct_run: pl.DataFrame) -> None:
-    """What the port's own runs cost, from the bill."""
+    """What the port's own runs cost, from the bill; unknown where it lacks one of them."""
     billed = own.unique().join(fct_run, on="run_id", how="left").sort("port_cost_kind", "run_id")
     for run in billed.iter_rows(named=True):
+        kind = run["port_cost_kind"]
+        so_far = found.costs[kind]
         if run["effective_cost_usd"] is None or run["billing_currency"] != CURRENCY:
-            kind = run["port_cost_kind"].replace("_", " ")
-            found.missing.append(f"no bill in {CURRENCY} has the {kind} run {run['run_id']}")
-        else:
-            found.costs[run["port_cost_kind"]] += float(run["effective_cost_usd"])
+            found.costs[kind] = None
+            found.gaps.append(f"no bill in {CURRENCY} has the {kind.replace('_', ' ')} run {run['run_id']}")
+        elif so_far is not None:
+            found.costs[kind] = so_far + float(run["effective_cost_usd"])
+    found.missing += found.gaps
 
 
 def _add_saving(found: PortCase, comparison: pl.DataFrame, done: pl.DataFrame) -> None:

@@ -81,8 +81,10 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
     if not option["is_capacity"]:
         managed = next((one for one in like if not one.is_capacity), None)
         declared = {kind: number(option[column]) for kind, column in _PRICES.items()}
-        by_basis = {basis: declared if declared["input"] is not None else managed.prices(basis) if managed else {}
-                    for basis in BASES}  # fmt: skip
+        by_basis = {
+            basis: declared if declared["input"] is not None else managed.prices(basis, is_anew=True) if managed else {}
+            for basis in BASES
+        }
         if declared["input"] is None and managed is None:
             faults.append(
                 _unpriced(name, [one.model for one in sides if one.currency == side.currency and not one.is_capacity])

@@ -1,13 +1,14 @@
 """The recommendation for each served model, from mart_serving_comparison: rows of mart_portfolio."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
+from math import ceil, inf
 from typing import Any
 
 import polars as pl
 from polars import selectors
 
-from pipelines.analysis.crossover import UNDECIDED
+from pipelines.analysis.crossover import MONTH_HOURS, UNDECIDED
 from pipelines.analysis.recommendation import ARITHMETIC, PILOT, Finding, rules_of, weigh
 from pipelines.transforms import Frames, Row
 
@@ -29,8 +30,9 @@ def serving_rows(table: Frames) -> Iterator[Row]:
         ways: dict[tuple[Any, ...], list[Row]] = {}
         for row in group:
             ways.setdefault(_way(row), []).append(row)
-        # Of a model that is served in several ways, the one that costs most decides; the figures are of all of them.
-        own, *others = sorted(ways.values(), key=lambda rows: -(_today(rows) or 0))
+        # Of a model that is served in several ways, the one that costs most decides, as one of unknown cost may; the
+        # figures are of all of them.
+        own, *others = sorted(ways.values(), key=lambda rows: -inf if _today(rows) is None else -(_today(rows) or 0))
         usual = own[0]
         inputs = {"weights": weights.get(model) if usual["baseline_platform"] == "bedrock" else "open"}
         stops = [weigh(rule, inputs) for rule in rules]
@@ -40,10 +42,7 @@ def serving_rows(table: Frames) -> Iterator[Row]:
             "billing_currency": currency,
             "monthly_cost_usd": _sum(_today(rows) for rows in (own, *others)),
             "rule_findings": " | ".join(f"{found.rule}: {found.explanation}" for found in stops),
-            **{
-                f"{family}_monthly_cost_usd": _sum(_cheapest_of(rows, family) for rows in (own, *others))
-                for family in OPTIONS
-            },
+            **{f"{family}_monthly_cost_usd": _cheapest((own, *others), family) for family in OPTIONS},
             **_decided(own, others, next((found for found in stops if found.holds), None), situations),
         }
 
@@ -68,6 +67,41 @@ def _cheapest_of(own: Sequence[Row], family: str) -> float | None:
     costs = [own[0]["baseline_cost_per_month_usd"]] if own[0]["baseline_family"] == family else []
     costs += [row["candidate_cost_per_month_usd"] for row in own if row["candidate_family"] == family]
     return min((usd for usd in costs if usd is not None), default=None)
+
+
+def _cheapest(ways: Sequence[Sequence[Row]], family: str) -> float | None:
+    """What the traffic of all ways costs a month in this family: each on its own, or all on one kind of capacity."""
+    kinds = {tuple(row[name] for name in _CANDIDATE): row for row in chain(*ways) if row["candidate_family"] == family}
+    apart = _sum(_cheapest_of(rows, family) for rows in ways)
+    costs = [apart, *(_together(ways, row) for row in kinds.values() if len(ways) > 1)]
+    return min((usd for usd in costs if usd is not None), default=None)
+
+
+def _together(ways: Sequence[Sequence[Row]], kind: Row) -> float | None:
+    """What all ways cost a month on this one capacity, with replicas for the sum of their peaks.
+
+    What is served by it today stays as it is: others first fill its room. None where a part is unknown.
+    """
+    today, stays, load, upkeep = 0.0, 0.0, 0.0, 0.0
+    hourly = kind["candidate_price_per_hour_usd"]
+    for rows in ways:
+        row = _moved(rows, kind)
+        cost, peak = row["candidate_cost_per_month_usd"], row["peak_tokens_per_second"] or 0.0
+        is_moved = any(row is one for one in rows)
+        speed = (row if is_moved else kind)["candidate_tokens_per_second"]
+        if cost is None or hourly is None or not speed:
+            return None
+        load += peak / speed
+        if is_moved:
+            upkeep = max(upkeep, cost - row["replica_count"] * hourly * MONTH_HOURS)
+        else:
+            today, stays = today + cost, stays + peak / speed
+    more = max(_replicas(load), 1) - (max(_replicas(stays), 1) if today else 0)
+    return today + more * hourly * MONTH_HOURS + upkeep
+
+
+def _replicas(load: float) -> int:
+    return ceil(load * (1 - 1e-12))
 
 
 def _decided(

@@ -41,15 +41,16 @@ QUERIES = {
         where billed_cost_usd is not null
         group by all
     """,
-    # Batches and flexible requests wait, so no endpoint takes their place.
+    # Batches and flexible requests wait, so no endpoint takes their place. What is not billed by KINDS has no tokens.
     "detail_bedrock_usage_daily": """
-        select model, billing_currency, payer_account_id, region_id, usage_date,
+        select model, billing_currency, payer_account_id, region_id, usage_date, tier,
             case when token_kind like 'cache_write%' then 'cache_write' else token_kind end as token_kind,
             case when count(million_tokens) = count(*) then sum(million_tokens) end as million_tokens,
             case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
             case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from detail_bedrock_usage_daily
-        where bucket = 'serving' and billed_by = 'tokens' and model is not null and tier not in ('batch', 'flex')
+        where bucket = 'serving' and billed_by <> 'capacity' and model is not null
+            and coalesce(tier, '') not in ('batch', 'flex')
         group by all
     """,
     # Capacity of Bedrock, with the tokens of its calls where they are known.
@@ -87,6 +88,7 @@ class Side:
     basis, null where unknown and 0 on a day without use.
 
     `is_capacity` where it is paid by the hour: servers, and capacity of Bedrock (`tier`), whose tokens no bill shows.
+    `uncounted` is what else the bill of these days has of it, images for one: then its costs are unknown.
     Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour, or of the busiest day where
     hours are not measured (`is_peak_measured`); `capacity` what a server serves while its latency target holds.
     """
@@ -106,6 +108,7 @@ class Side:
     capacity: float | None = None
     up_seconds: float = 0.0
     tier: str | None = None
+    uncounted: str | None = None
 
     @property
     def tokens(self) -> dict[str, float]:
@@ -124,18 +127,21 @@ class Side:
     def costs(self, basis: str) -> list[float] | None:
         """USD of each day; None where one is unknown."""
         costs = self.days[f"{basis}_cost_usd"]
-        return None if costs.null_count() else costs.cast(pl.Float64).to_list()
+        return None if self.uncounted or costs.null_count() else costs.cast(pl.Float64).to_list()
 
-    def prices(self, basis: str) -> dict[str, float | None]:
-        """USD per million tokens of each kind, of tokens that the bill prices; a price of zero is unknown."""
-        tokens = self.tokens
-        spent = {kind: self.days[f"{kind}_{basis}_usd"] for kind in KINDS}
-        return {
-            kind: float(spent[kind].sum()) * 1e6 / tokens[kind] or None
-            if tokens[kind] and not spent[kind].null_count()
-            else None
-            for kind in KINDS
-        }
+    def prices(self, basis: str, is_anew: bool = False) -> dict[str, float | None]:
+        """USD per million tokens of each kind, of tokens that the bill prices; a price of zero is unknown.
+
+        Tokens of all tiers as they were used; traffic that comes anew (`is_anew`) pays the price of the standard tier
+        where the bill has it (facts serving V3).
+        """
+        found: dict[str, float | None] = {}
+        for kind in KINDS:
+            part = f"{kind}_standard" if is_anew and self.days[f"{kind}_standard_tokens"].sum() else kind
+            tokens, spent = float(self.days[f"{part}_tokens"].sum()), self.days[f"{part}_{basis}_usd"]
+            is_known = self.tokens[kind] and tokens and not spent.null_count()
+            found[kind] = float(spent.sum()) * 1e6 / tokens or None if is_known else None
+        return found
 
 
 def sides_of(table: Frames) -> list[Side]:
@@ -221,12 +227,25 @@ def _managed(usage: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> It
         sums = [(pl.col("tokens").null_count() == 0).alias("is_measured")]
         for kind in KINDS:
             is_kind = pl.col("token_kind") == kind
-            sums.append(pl.col("tokens").filter(is_kind).sum().alias(f"{kind}_tokens"))
-            for basis in BASES:
-                cost = pl.col(f"{basis}_cost_usd").filter(is_kind)
-                spent = pl.when(cost.null_count() == 0).then(cost.cast(pl.Float64).sum())
-                sums.append(spent.alias(f"{kind}_{basis}_usd"))
-        yield _of_bedrock(model, currency, _days(own, billed, *sums), _busiest(calls, model, billed))
+            for part, is_part in ((kind, is_kind), (f"{kind}_standard", is_kind & (pl.col("tier") == "standard"))):
+                sums.append(pl.col("tokens").filter(is_part).sum().alias(f"{part}_tokens"))
+                for basis in BASES:
+                    cost = pl.col(f"{basis}_cost_usd").filter(is_part)
+                    spent = pl.when(cost.null_count() == 0).then(cost.cast(pl.Float64).sum())
+                    sums.append(spent.alias(f"{part}_{basis}_usd"))
+        of_side = usage.filter(pl.col("usage_date").is_in(billed), model=model, billing_currency=currency)
+        found = _days(own, billed, *sums) | {"uncounted": _uncounted(of_side, str(currency))}
+        yield _of_bedrock(model, currency, found, _busiest(calls, model, billed))
+
+
+def _uncounted(usage: pl.DataFrame, currency: str) -> str | None:
+    """What the bill has of other kinds than tokens of KINDS, in words; None where it has nothing."""
+    other = usage.filter(~pl.col("token_kind").is_in(KINDS), pl.any_horizontal(pl.col(*_COSTS).fill_null(1) != 0))
+    if other.is_empty():
+        return None
+    costs = other["effective_cost_usd"]
+    usd = "an unknown cost" if costs.null_count() else f"{float(costs.sum()):,.2f} {currency}"
+    return f"{usd} of its bill is for what is not counted as tokens: {', '.join(sorted(set(other['token_kind'])))}"
 
 
 def _reserved(paid: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Side]:

@@ -69,7 +69,8 @@ class WorkloadCase:
         )
         unpaid = recommendation.repayment(self.inputs)
         case = self.port and self.port.case
-        measured = recommendation.arithmetic(self.pair, case.expected if case else None, self.inputs)
+        npv, unbilled = case.expected if case else None, self.port.gaps if self.port else ()
+        measured = recommendation.arithmetic(self.pair, npv, self.inputs, unbilled)
         return [*stops, *([unpaid] if unpaid else []), measured, *scenarios]
 
     @property

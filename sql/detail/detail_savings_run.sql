@@ -5,7 +5,8 @@ with run as (
     select
         run.run_id, run.workload_id, run.billing_currency, cast(run.ended_at as date) as ended_date, run.epoch_unit,
         run.epoch_completed_count, run.tokens_seen_count, run.effective_cost_usd, run.cost_to_target_usd,
-        run.target_duration_ms, run.status in ('failed', 'killed', 'abandoned', 'unknown') as has_failed,
+        run.target_duration_ms, run.status in ('failed', 'killed', 'abandoned', 'unknown')
+            or coalesce(run.purpose in ('compile_only', 'eval_only'), false) as does_no_unit,
         run.instance_type, coalesce(run.region_id, baseline.region_id) as run_region_id,
         ratio(case when baseline.unit_measure = 'cost_to_target' and run.target_duration_ms is not null
             then run.target_accelerator_hours else run.accelerator_hours end, run.accelerator_count) as instance_hours,
@@ -46,12 +47,13 @@ counted as (
     select
         run.*, cast(date_trunc('month', run.ended_date) as date) as month_date,
         coalesce(restated.restated_cost_usd, 0) as restated_cost_usd,
-        cast(coalesce(case
-            when unit_measure = 'cost_to_target' then case when target_duration_ms is not null then 1 end
-            when has_failed then 0
+        -- Only a run that failed, or that serves others, did no unit; what another did not record is unknown.
+        cast(case
+            when unit_measure = 'cost_to_target' then case when target_duration_ms is not null then 1 else 0 end
+            when does_no_unit then 0
             when unit_measure = 'cost_per_epoch'
-                then case when epoch_unit = 'dataset_pass' then epoch_completed_count end
-            else ratio(tokens_seen_count, 1000000) end, 0) as decimal(20, 6)) as unit_count,
+                then case when epoch_unit = 'dataset_pass' then nullif(epoch_completed_count, 0) end
+            else nullif(ratio(tokens_seen_count, 1000000), 0) end as decimal(20, 6)) as unit_count,
         -- Up to its target, as the baseline is; a run that never reached it counts with its whole cost and no unit.
         case when unit_measure = 'cost_to_target' and target_duration_ms is not null then cost_to_target_usd
             else effective_cost_usd end as actual_cost_usd,
@@ -73,7 +75,9 @@ select
     usd_per(unit_count * listed_per_hour * hours_per_unit, 1) as baseline_on_demand_cost_usd,
     usd_per(unit_count * listed_per_hour * success_hours_per_unit, 1) as baseline_success_on_demand_cost_usd,
     usd_per(listed_usd, 1) as hours_on_demand_cost_usd, restated_cost_usd,
-    coalesce(missing_evidence, case when listed_per_hour is null
-        then 'the price book has no price of the baseline for every run, or the bill is not in USD' end)
+    coalesce(missing_evidence, case
+        when unit_count is null then 'the units of work of the completed run ' || run_id || ' are not recorded'
+        when listed_per_hour is null
+            then 'the price book has no price of the baseline for every run, or the bill is not in USD' end)
             as missing_evidence
 from counted

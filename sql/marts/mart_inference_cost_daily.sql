@@ -58,7 +58,7 @@ summed as (
         known_sum(effective_cost_usd) - known_sum(idle_cost_usd) as busy_cost_usd,
         known_sum(list_cost_usd) as list_cost_usd,
         known_sum(effective_cost_usd) as effective_cost_usd,
-        sum(billed_cost_usd) as billed_cost_usd, bool_and(has_price) as has_price,
+        sum(billed_cost_usd) as billed_cost_usd, bool_and(has_price) as has_rate,
         case when billed_by = 'tokens' then 'bill' when count(output_millions) < count(*) then 'none'
             when bool_or(is_logged) then 'log' else 'metrics' end as token_evidence,
         'bill' as evidence,
@@ -83,12 +83,12 @@ summed as (
     -- Servers of our own: what their machines cost, idle included.
     select
         cast(hour_started_at as date), payer_account_id, account_id, region_id, billing_month, billing_currency, model,
-        platform, 'capacity', null, null, instance_type, team,
-        sum(request_count), sum(input_tokens), sum(cache_read_tokens), case when count(output_tokens) > 0 then 0 end,
-        sum(output_tokens), known_sum(case when up_seconds = 0 then 0 else capacity_tokens end),
-        known_sum(idle_cost_usd), known_sum(busy_cost_usd), known_sum(list_cost_usd), known_sum(effective_cost_usd),
-        sum(billed_cost_usd), true, case when count(output_tokens) > 0 then 'metrics' else 'none' end, max(evidence),
-        case when known_sum(effective_cost_usd) is null
+        platform, 'capacity', null, null, instance_type, team, sum(request_count), sum(input_tokens),
+        sum(cache_read_tokens), case when count(output_tokens) > 0 then 0 end, sum(output_tokens),
+        known_sum(case when up_seconds = 0 then 0 else capacity_tokens end), known_sum(idle_cost_usd),
+        known_sum(busy_cost_usd), known_sum(list_cost_usd), known_sum(effective_cost_usd), sum(billed_cost_usd),
+        sum(measured_seconds) >= sum(up_seconds), case when count(output_tokens) > 0 then 'metrics' else 'none' end,
+        max(evidence), case when known_sum(effective_cost_usd) is null
                 then 'cost: the bill does not show what the use of a commitment or of a Capacity Block cost'
             when sum(measured_seconds) < sum(up_seconds)
                 then 'traffic: the time the servers were up is not all recorded, so tokens are too few'
@@ -102,19 +102,19 @@ summed as (
 select
     usage_date, payer_account_id, account_id, region_id, billing_month, billing_currency, model, platform, billed_by,
     tier, route, instance_type, team, request_count, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens,
-    capacity_tokens,
-    ratio(served_tokens(input_tokens, cache_read_tokens, output_tokens), capacity_tokens) as utilization_ratio,
+    capacity_tokens, ratio(case when has_rate then served_tokens(input_tokens, cache_read_tokens, output_tokens) end,
+        capacity_tokens) as utilization_ratio,
     idle_cost_usd, busy_cost_usd, list_cost_usd, effective_cost_usd, billed_cost_usd,
-    cost_per_million_output_usd(case when has_price then effective_cost_usd end) as cost_per_million_output_usd,
-    cost_per_million_output_usd(case when has_price then list_cost_usd end) as list_cost_per_million_output_usd,
-    cost_per_million_output_usd(case when has_price and effective_cost_usd is not null then billed_cost_usd end)
+    cost_per_million_output_usd(case when has_rate then effective_cost_usd end) as cost_per_million_output_usd,
+    cost_per_million_output_usd(case when has_rate then list_cost_usd end) as list_cost_per_million_output_usd,
+    cost_per_million_output_usd(case when has_rate and effective_cost_usd is not null then billed_cost_usd end)
         as billed_cost_per_million_output_usd,
-    cost_per_million_output_usd(case when has_price then busy_cost_usd end) as busy_cost_per_million_output_usd,
-    cost_per_million_total_usd(case when has_price then effective_cost_usd end) as cost_per_million_total_usd,
-    cost_per_million_total_usd(case when has_price then list_cost_usd end) as list_cost_per_million_total_usd,
-    cost_per_million_total_usd(case when has_price and effective_cost_usd is not null then billed_cost_usd end)
+    cost_per_million_output_usd(case when has_rate then busy_cost_usd end) as busy_cost_per_million_output_usd,
+    cost_per_million_total_usd(case when has_rate then effective_cost_usd end) as cost_per_million_total_usd,
+    cost_per_million_total_usd(case when has_rate then list_cost_usd end) as list_cost_per_million_total_usd,
+    cost_per_million_total_usd(case when has_rate and effective_cost_usd is not null then billed_cost_usd end)
         as billed_cost_per_million_total_usd,
-    cost_per_million_total_usd(case when has_price then busy_cost_usd end) as busy_cost_per_million_total_usd,
+    cost_per_million_total_usd(case when has_rate then busy_cost_usd end) as busy_cost_per_million_total_usd,
     token_evidence, evidence, missing_evidence
 from summed
 group by all

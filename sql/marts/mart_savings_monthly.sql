@@ -14,13 +14,13 @@ ran as (
         run.workload_id, month_date, run.billing_currency, baseline_name, max(baseline_version) as baseline_version,
         case when bool_and(baseline_evidence = 'measured') then 'measured' else 'asserted' end as baseline_evidence,
         bool_and(proven.is_proven is not null) as is_proven, max(missing_evidence) as missing_evidence,
-        count(*) as run_count, sum(unit_count) as unit_count, known_sum(actual_cost_usd) as actual_cost_usd,
+        count(*) as run_count, known_sum(unit_count) as unit_count, known_sum(actual_cost_usd) as actual_cost_usd,
         known_sum(baseline_cost_usd) as baseline_cost_usd, known_sum(baseline_low_cost_usd) as baseline_low_cost_usd,
         known_sum(baseline_high_cost_usd) as baseline_high_cost_usd,
         known_sum(baseline_on_demand_cost_usd) as baseline_listed_usd,
         known_sum(baseline_success_on_demand_cost_usd) as baseline_success_usd,
         known_sum(hours_on_demand_cost_usd) as listed_usd,
-        known_sum(case when unit_count > 0 then hours_on_demand_cost_usd else 0 end) as success_usd,
+        known_sum(case when unit_count = 0 then 0 else hours_on_demand_cost_usd end) as success_usd,
         sum(restated_cost_usd) as restated_cost_usd
     from detail_savings_run as run
     left join proven using (workload_id, billing_currency, baseline_instance_type, instance_type)

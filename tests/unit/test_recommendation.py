@@ -228,6 +228,14 @@ def test_a_port_that_no_saving_pays_back_needs_no_pilot() -> None:
     assert repayment(inputs | {"baseline_run_cost_usd": None}) is None
 
 
+def test_nothing_moves_by_a_port_of_which_the_bill_lacks_a_run() -> None:
+    """What the port cost is unknown, so whether the proven saving pays it back is too."""
+    lacks = "no bill in USD has the pilot run spike"
+    found = arithmetic(pair("proven", saving=0.3, low=0.2, high=0.4), None, KNOWN | {"port_cost_usd": None}, [lacks])
+    assert (found.recommendation, found.holds) == (PILOT, True)
+    assert found.explanation.endswith(f"the cost of the port is unknown: {lacks}")
+
+
 def test_proven_without_a_stated_port_states_what_is_missing() -> None:
     found = recommend(KNOWN | {"port_cost_usd": None, "break_even_runs": None}, PROVEN)
     assert (found.recommendation, found.missing) == ("trainium", ("port_cost_usd",))

@@ -69,12 +69,14 @@ def test_more_cannot_be_saved_than_would_have_been_spent(
     assert failed == stops
 
 
-def month_of_one_epoch(path: Path, *other: dict[str, str], cost: str = "20.00", **line: str) -> tuple[Any, ...]:
-    """The savings of an hour of trn1.32xlarge at `cost` that completes an epoch, frozen at an hour of p5.48xlarge of
-    us-east-1 at its list price of 55.04; `other` lines are on the bill."""
+def month_of_one_epoch(
+    path: Path, *other: dict[str, str], cost: str = "20.00", epochs: int = 1, **line: str
+) -> tuple[Any, ...]:
+    """The savings of an hour of trn1.32xlarge at `cost` that records so many `epochs`, frozen at an hour of p5.48xlarge
+    of us-east-1 at its list price of 55.04; `other` lines are on the bill."""
     start = datetime(2026, 7, 14, 10)
     lines = instance_time("i-0a", "trn1.32xlarge", cost, start, timedelta(hours=1), **line)
-    inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T11:00:00Z"}]
+    inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T11:00:00Z"}] * epochs
     work = {"model": "m", "dataset": "d", "epoch_unit": "dataset_pass"}
     events = one_attempt("run-a", ["i-0a"], "trn1.32xlarge", start, timedelta(hours=1), inside, **work)
     baseline = (
@@ -98,6 +100,14 @@ def test_operations_avoid_nothing_where_no_run_failed(tmp_path: Path) -> None:
     row = month_of_one_epoch(tmp_path, cost="20.0000004")
     assert (row[3], row[8]) == (Decimal("35.0399996"), 0)
     assert sum(row[6:]) == row[3]
+
+
+def test_a_completed_run_without_epochs_avoids_an_unknown_cost(tmp_path: Path) -> None:
+    """What it would have cost on the GPU is unknown, so neither all nor none of its 20.00 is an operational loss."""
+    row = month_of_one_epoch(tmp_path, epochs=0)
+    assert row[1:5] == (1, Decimal(20), None, None)
+    assert row[5] == "the units of work of the completed run run-a are not recorded"
+    assert row[6:] == (None, None, None)
 
 
 def test_another_currency_has_no_baseline(tmp_path: Path) -> None:

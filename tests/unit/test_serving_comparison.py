@@ -66,8 +66,8 @@ HOUR: dict[str, Any] = {
 }
 HOURS: dict[str, Any] = {**dict.fromkeys(HOUR), "usage_date": pl.Date, "hour_started_at": pl.Datetime}
 TOKENS: dict[str, Any] = {
-    **dict.fromkeys(("model", "billing_currency", "payer_account_id", "region_id"), pl.String), "usage_date": pl.Date,
-    "token_kind": pl.String, "million_tokens": pl.Float64, "list_cost_usd": pl.Float64,
+    **dict.fromkeys(("model", "billing_currency", "payer_account_id", "region_id", "tier"), pl.String),
+    "usage_date": pl.Date, "token_kind": pl.String, "million_tokens": pl.Float64, "list_cost_usd": pl.Float64,
     "effective_cost_usd": pl.Float64,
 }  # fmt: skip
 UNITS: dict[str, Any] = {
@@ -103,11 +103,11 @@ def served(costs: list[float], millions: float = 3.0, **changed: Any) -> list[di
     ]
 
 
-def called(prices: dict[str, float], millions: list[float]) -> list[dict[str, Any]]:
+def called(prices: dict[str, float], millions: list[float], tier: str = "standard") -> list[dict[str, Any]]:
     """So many million tokens of each kind on each day of WEEKS, by week, on Bedrock."""
     place = {"model": "chat", "billing_currency": "USD", "payer_account_id": PAYER, "region_id": "us-east-1"}
     return [
-        place | {"usage_date": day, "token_kind": kind, "million_tokens": count}
+        place | {"usage_date": day, "token_kind": kind, "million_tokens": count, "tier": tier}
         | {"list_cost_usd": price * count, "effective_cost_usd": price * count}
         for week, count in zip(WEEKS, millions, strict=True)
         for day in days(week)
@@ -239,6 +239,17 @@ def test_unknown_is_not_enough_evidence() -> None:
         ("bedrock", "gpu"), ("gpu", "bedrock"),
     ]  # fmt: skip
     assert {row["verdict"] for row in both} == {"not enough evidence"}
+
+
+def test_what_is_not_counted_as_tokens_leaves_the_cost_unknown() -> None:
+    """On each of 21 days 500 for images: 10,500 that are neither in a cost of tokens nor in a saving."""
+    declared: dict[str, Any] = {"is_capacity": False, "input_usd": 0.5, "candidate_model": "other"}
+    images = called({"image": 500.0}, [1, 1, 1])
+    rows = compared([], called({"input": 1.0}, [1, 2, 3]) + images, declared)
+    assert "baseline_cost_per_month_usd" not in rows[0] and "saving_ratio" not in rows[0]
+    lacking = "10,500.00 USD of its bill is for what is not counted as tokens: image"
+    assert (rows[0]["verdict"], rows[0]["missing_evidence"]) == ("not enough evidence", lacking)
+    assert decided(rows)["monthly_cost_usd"] is None
 
 
 def test_traffic_of_days_that_are_not_all_measured_is_not_denied() -> None:
@@ -392,3 +403,26 @@ def test_a_model_served_in_two_ways_has_figures_of_all_its_traffic() -> None:
     assert row["monthly_at_stake_usd"] == pytest.approx(1107.1667)
     saved = row["saving_ratio"], row["saving_low_ratio"], row["saving_high_ratio"]
     assert saved == pytest.approx((0.91, 0.91, 0.91))
+
+
+def test_bedrock_costs_a_candidate_the_standard_price_of_the_bill() -> None:
+    """V3: standard 0.15, priority 0.2625; of a tenth and nine tenths the mean is 0.25125. What comes anew pays 0.15."""
+    tokens = called({"input": 0.15}, [1, 1, 1]) + called({"input": 0.2625}, [9, 9, 9], "priority")
+    bedrock, gpu = compared(served([30, 30, 30], output_tokens=0), tokens)
+    assert bedrock["baseline_cost_per_million_total_usd"] == pytest.approx(0.25125)
+    assert gpu["candidate_cost_per_million_total_usd"] == pytest.approx(0.15)
+    # Where only priority is on the bill, it is the price.
+    _, gpu = compared(served([30, 30, 30], output_tokens=0), tokens[21:])
+    assert gpu["candidate_cost_per_million_total_usd"] == pytest.approx(0.2625)
+
+
+def test_ways_share_the_room_of_one_replica() -> None:
+    """Bedrock's tokens fit the replica that costs 30 a day today: 30 x 730 / 24 = 912.50 in all. A second replica, at
+    30 an hour, is needed where a peak of 2,000 tokens a second comes to one of 3 x 1000."""
+    tokens = called({"input": 1.0, "output": 5.0}, [5, 6, 5.5])
+    of_bedrock, of_gpu = compared(served([30, 30, 30]), tokens)
+    fits = of_bedrock | {"candidate_price_per_hour_usd": 30.0, "candidate_cost_per_month_usd": 30.0 * 730}
+    fits |= {"candidate_tokens_per_second": 3000.0, "replica_count": 1, "peak_tokens_per_second": 100.0}
+    assert decided([fits, of_gpu])["gpu_monthly_cost_usd"] == pytest.approx(912.5)
+    more = fits | {"peak_tokens_per_second": 2500.0}
+    assert decided([more, of_gpu])["gpu_monthly_cost_usd"] == pytest.approx(912.5 + 30 * 730)

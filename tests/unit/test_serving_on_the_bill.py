@@ -35,7 +35,7 @@ def served(*servers: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     ups, traffic = [], []
     for one in servers:
         begin = one.get("started_at", TEN)
-        ups.append({"evidence": "imds", **one, "started_at": begin, "stopped_at": begin + HOUR})
+        ups.append({"evidence": "imds", "stopped_at": begin + HOUR, **one, "started_at": begin})
         span = {"started_at": begin, "ended_at": begin + HOUR, "model": one["model"]}
         traffic.append({"server_id": one["server_id"], "request_count": 5, "output_tokens": 1_000_000, **span})
     found = records(ServingSource(name="servers", location="servers"), ups, traffic)
@@ -98,6 +98,16 @@ def test_a_server_that_changes_its_model_costs_each_its_own_hours() -> None:
     with Lab({MONTH: [machine(0), machine(1)]}, {}, serving=serving) as made:
         rows = made.ask(f"select model, effective_cost_usd, output_tokens from {name} order by 1", name)
     assert rows == [("m", Decimal("55.04"), 1_000_000), ("m-2", Decimal("55.04"), 1_000_000)]
+
+
+def test_a_server_whose_traffic_is_not_all_recorded_has_no_cost_per_token() -> None:
+    """Up for 2 hours at 55.04 with the tokens of one: 110.08 for a million and an unknown number of tokens."""
+    up = {"server_id": "s", "model": "m", "resource_id": "i-0a", "max_tokens_per_second": 1000.0}
+    serving = served({**up, "stopped_at": TEN + 2 * HOUR})
+    name = "mart_inference_cost_daily"
+    read = f"select effective_cost_usd, output_tokens, cost_per_million_output_usd, utilization_ratio from {name}"
+    with Lab({MONTH: [machine(0), machine(1)]}, {}, serving=serving) as made:
+        assert made.ask(read, name) == [(Decimal("110.08"), 1_000_000, None, None)]
 
 
 @pytest.mark.parametrize(
