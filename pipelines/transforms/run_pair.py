@@ -12,7 +12,7 @@ from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run
 from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.run_evaluation import evaluated
-from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, weaknesses
+from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, unbilled, weaknesses
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
 FAMILY_PAIRS = (("gpu", "trainium"),)
@@ -39,9 +39,10 @@ _STAY = ("run_id", "resource_id", "joined_at", "left_at", "accelerators_used")
 INPUTS = (
     "fct_run_cost", "fct_interval_cost", "dim_run", "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource",
     "stg_tracker__evaluation", "fct_run_machine", "fct_ledger_piece", "fct_resource_share_hourly",
+    "detail_claim_gap_monthly",
 )  # fmt: skip
 # The first evaluation that met the target, hours in which a machine of a run stood idle, those that other runs claim
-# too and machines that a run did not record, and the values of evaluations.
+# too and machines that a run did not record, the values of evaluations, and recorded time that is not on the bill.
 QUERIES = {
     "fct_interval_cost": """
         select run_id, duration_ms, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
@@ -61,6 +62,12 @@ QUERIES = {
         where bucket = 'idle' and piece_kind = 'instance_hour'
             and resource_id in (select resource_id from stg_tracker__resource)
         group by all""",
+    "detail_claim_gap_monthly": """
+        select run_id, sum(gap_hours) as gap_hours,
+            case when count(cost_at_stake_usd) = count(*) then sum(cost_at_stake_usd) end as cost_at_stake_usd
+        from detail_claim_gap_monthly
+        where gap_kind = 'claimed_not_billed'
+        group by run_id""",
 }
 
 
@@ -100,6 +107,7 @@ def runs_of(table: Frames) -> list[Run]:
     idle = _rows_by("resource_id", table["fct_ledger_piece"].join(late, on="resource_id", how="semi"))
     evaluations = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
     shared = _rows_by("run_id", table["fct_resource_share_hourly"])
+    gaps = _rows_by("run_id", table["detail_claim_gap_monthly"])
     for run_id, run in found.items():
         about = described[run_id]
         target = about["target_metric"], about["target_direction"], about["target_value"]
@@ -112,8 +120,8 @@ def runs_of(table: Frames) -> list[Run]:
         run["epoch_sizes"] = _epoch_sizes(about)
         tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
         run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
-        run["overbooked"] = list(overbookings(run_id, shared.get(run_id, [])))
-        run["warnings"] = [*run["overbooked"], *weaknesses(run, stays.get(run_id, []), on_machine, idle)]
+        run["uncertain"] = [*overbookings(run_id, shared.get(run_id, [])), *unbilled(run_id, gaps.get(run_id, []))]
+        run["warnings"] = [*run["uncertain"], *weaknesses(run, stays.get(run_id, []), on_machine, idle)]
     _add_jobs(found, table["dim_run_ancestor"])
     return list(found.values())
 

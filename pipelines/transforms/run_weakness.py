@@ -60,3 +60,14 @@ def overbookings(run_id: str, hours: Rows) -> Iterator[str]:
             f"run {run_id} and others claim more of {row['resource_id']} than it has in {count} "
             f"hour{'s' * (count != 1)}: its cost is not certain"
         )
+
+
+def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:
+    """That the run recorded time of its machines that the bill does not have; `gaps` has a row if there is any."""
+    for gap in gaps:
+        usd = gap["cost_at_stake_usd"]
+        dollars = "" if usd is None else f", about ${float(usd):,.2f}"
+        yield (
+            f"run {run_id} recorded {gap['gap_hours']:,.1f} hours of its accelerators that are not on the "
+            f"bill{dollars}: its cost is not certain"
+        )

@@ -321,6 +321,11 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         added(FAILED | {"run_id": "failed", "status": "failed", "kind": None, "is_billed": False}),
         "run failed of the workload has no cost on the bill and is not compared",
     ),
+    # Half an hour of 16 accelerators, at $21.50 an hour of the machine.
+    "a second machine that is not on the bill": (
+        lambda runs: [run | ({"extra_machine": TRN1} if run["run_id"] == "trainium-1" else {}) for run in runs],
+        "run trainium-1 recorded 8.0 hours of its accelerators that are not on the bill, about $10.75",
+    ),
     "a negotiated rate on one side": (
         lambda runs: [
             run
