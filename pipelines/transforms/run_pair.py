@@ -57,7 +57,8 @@ QUERIES = {
     "stg_tracker__evaluation": """
         select run_id, evaluated_at, step, evaluation_no, metric, split, value from stg_tracker__evaluation""",
     "fct_ledger_piece": """
-        select resource_id, hour_started_at, sum(effective_cost_usd) as idle_usd
+        select resource_id, hour_started_at, sum(effective_cost_usd) as idle_usd,
+            sum(accelerator_hours) as idle_accelerator_hours
         from fct_ledger_piece
         where bucket = 'idle' and piece_kind = 'instance_hour'
             and resource_id in (select resource_id from stg_tracker__resource)
@@ -102,9 +103,13 @@ def runs_of(table: Frames) -> list[Run]:
     machines = _rows_by("run_id", machine)
     stay = resource.join(machine, on=["run_id", "resource_id"], maintain_order="left")
     stays, on_machine = _rows_by("run_id", stay), _rows_by("resource_id", stay)
-    begun = resource.join(table["dim_run"].select("run_id", "started_at"), on="run_id")
-    late = begun.filter(pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE).select("resource_id").unique()
-    idle = _rows_by("resource_id", table["fct_ledger_piece"].join(late, on="resource_id", how="semi"))
+    last = table["stg_tracker__evaluation"].group_by("run_id").agg(pl.col("evaluated_at").max())
+    times = table["dim_run"].select("run_id", "started_at", "ended_at").join(last, on="run_id", how="left")
+    away = resource.join(times, on="run_id").filter(
+        (pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE)
+        | (pl.max_horizontal("ended_at", "evaluated_at") - pl.col("left_at") > JOIN_GRACE)
+    )
+    idle = _rows_by("resource_id", table["fct_ledger_piece"].join(away, on="resource_id", how="semi"))
     evaluations = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
     shared = _rows_by("run_id", table["fct_resource_share_hourly"])
     gaps = _rows_by("run_id", table["detail_claim_gap_monthly"])
