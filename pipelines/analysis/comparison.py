@@ -176,6 +176,11 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
     judged_on = max(run["ended_at"] for side in sides for run in side.runs).date() if registration else today
     found = {basis: _estimated(sides, basis, registration) for basis in BASES}
     at_list = {day: _estimated(_at_prices(sides, day, context), "repriced", registration) for day in {judged_on, today}}
+    bare = {}
+    if (family := _alone_with_storage(sides)) is not None:
+        without, words = _without_storage(sides), f"without the storage and network that only {family} runs record"
+        listed = _estimated(_at_prices(without, judged_on, context), "repriced", registration)
+        bare = {words: _estimated(without, "effective", registration), f"{words}, at list prices,": listed}
     quality = _quality(sides, registration, context.equal_quality)
     shared_evidence = Evidence(
         baseline_runs=len(sides[0].jobs),
@@ -193,6 +198,7 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
             shared_evidence,
             estimate=found[basis],
             others={f"at list prices of {judged_on}": at_list[judged_on]}
+            | bare
             | {f"on the {other} basis": held for other, held in others.items() if other != basis},
             faults=[*shared_evidence.faults, *_costless(sides, basis)],
         )
@@ -289,6 +295,35 @@ def _at_prices(sides: tuple[Side, Side], day: date, context: Context) -> tuple[S
 
     one, other = (
         replace(side, jobs=tuple(replace(job, runs=tuple(map(priced, job.runs))) for job in side.jobs))
+        for side in sides
+    )
+    return one, other
+
+
+def _alone_with_storage(sides: tuple[Side, Side]) -> str | None:
+    """The side that has attached storage or network on the bill where the other has none."""
+    costs = [fsum(float(run["attached_costs"]["effective"] or 0) for run in side.runs) for side in sides]
+    return next((name for name, cost in zip(SIDE_NAMES, costs, strict=True) if cost and cost == sum(costs)), None)
+
+
+def _without_storage(sides: tuple[Side, Side]) -> tuple[Side, Side]:
+    """The sides without the effective and list cost of what was attached, up to a target by its part of the cost."""
+
+    def reduced(run: Run) -> Run:
+        costs = dict(run["costs"])
+        for basis, attached in run["attached_costs"].items():
+            whole, target = costs[basis]
+            if attached is None or not whole:
+                costs[basis] = None, None
+            else:
+                ratio = 1 - float(attached) / float(whole)
+                costs[basis] = float(whole) * ratio, None if target is None else float(target) * ratio
+        attached, listed = run["attached_list_cost_usd"], run["attached_costs"]["list"]
+        rest = None if attached is None or listed is None else attached - listed
+        return {**run, "costs": costs, "attached_list_cost_usd": rest}
+
+    one, other = (
+        replace(side, jobs=tuple(replace(job, runs=tuple(map(reduced, job.runs))) for job in side.jobs))
         for side in sides
     )
     return one, other

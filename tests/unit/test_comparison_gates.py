@@ -46,6 +46,7 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "target_accelerator_hours": cost and 8 * cost,
         "target_duration_ms": 3_600_000,
         "attached_list_cost_usd": Decimal(0),
+        "attached_costs": {"effective": Decimal(0), "list": Decimal(0)},
         "epoch_completed_count": None,
         "tokens_seen_count": None,
         "million_token_count": None,
@@ -133,6 +134,32 @@ def test_half_the_cost_thrice_shows_no_failure_rate_and_is_inconclusive() -> Non
     assert (row["verdict"], row["saving_low_ratio"]) == (
         "proven",
         pytest.approx(1 - 0.5 * 1.018232 * 1.240878, abs=1e-5),
+    )
+
+
+@pytest.mark.parametrize(("chip", "expected"), [(0.2, "indicative"), (0.8, "proven")])
+def test_storage_of_one_side_alone_decides_nothing(chip: float, expected: str) -> None:
+    """Of 10, 11 and 12.1 a part is the chips' and the rest storage, against 2.5, 2.75 and 3.025 on Trainium.
+
+    A fifth is 2, 2.2 and 2.42, less than on Trainium; four fifths are 3.2 times the cost on Trainium, and 3.2 is above
+    2.209975 × 1.240878, by which the interval of three runs a side widens (test_routes_to_a_false_proof.py).
+    """
+    gpu = [
+        run(
+            f"gpu-{number}",
+            GPU,
+            cost,
+            attached_list_cost_usd=cost * (1 - chip),
+            attached_costs=dict.fromkeys(("effective", "list"), cost * (1 - chip)),
+            accelerator_hours=8 * cost * chip,
+            target_accelerator_hours=8 * cost * chip,
+        )
+        for number, cost in enumerate(BASE, 1)
+    ]
+    verdict, reason = judged(gpu, side(TRAINIUM, QUARTER), registration=registered())
+    assert (verdict, "without the storage and network that only GPU runs record" in reason) == (
+        expected,
+        expected == "indicative",
     )
 
 

@@ -16,6 +16,7 @@ ledger as (
         known_sum(effective_cost_usd) as effective_cost_usd,
         known_sum(known_billed_usd(market, effective_cost_usd, billed_cost_usd)) as billed_cost_usd,
         known_sum(case when accelerator_family = 'none' then list_cost_usd else 0 end) as attached_list_usd,
+        known_sum(case when accelerator_family = 'none' then effective_cost_usd else 0 end) as attached_usd,
         max(nullif(accelerator_family, 'none')) as accelerator_family,
         min(case when accelerator_hours > 0 then region_id end) as region_id,
         max(case when accelerator_hours > 0 then region_id end) as last_region_id,
@@ -101,7 +102,7 @@ select
         as effective_compile_part_usd,
     case when precompiled.run_id is null then 0 else usd_per(precompiled.billed_cost_usd, precompiled.part_count) end
         as billed_compile_part_usd,
-    ledger.attached_list_usd as attached_list_cost_usd,
+    ledger.attached_list_usd as attached_list_cost_usd, ledger.attached_usd as attached_cost_usd,
     case when ledger.region_id = ledger.last_region_id then ledger.region_id end as region_id
 from dim_run as run
 cross join newest
