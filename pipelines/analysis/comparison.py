@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from math import fsum
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from pipelines.analysis.estimate import Estimate, estimate
-from pipelines.analysis.matched import Run, Side, choose
+from pipelines.analysis.matched import Job, Run, Side, choose
 from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.verdict import (
     DECIDED,
@@ -44,6 +44,8 @@ TRAIN_SPLITS = ("train", "training")
 # By what epochs are compared, the first that both sides record, and how far one may be from the dataset or another.
 EPOCH_KINDS = ("tokens", "samples")
 _DATASET_TOLERANCE = 0.05
+# How many times as often one side may be evaluated up to its target as the other.
+_EVALUATION_FACTOR = 2
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
         baseline_runs=len(sides[0].jobs),
         candidate_runs=len(sides[1].jobs),
         faults=_faults(sides, registration, quality),
-        warnings=_warnings(taken, context, quality),
+        warnings=[*_warnings(taken, context, quality), *_rarely_evaluated(sides, found["effective"] or found["list"])],
         support=_support(taken, quality),
         is_registered=registration is not None,
         ending=" on these machines" if any(side.clusters[1] for side in sides) else "",
@@ -298,6 +300,30 @@ def _at_prices(sides: tuple[Side, Side], day: date, context: Context) -> tuple[S
         for side in sides
     )
     return one, other
+
+
+def _rarely_evaluated(sides: tuple[Side, Side], found: Estimate | None) -> Iterator[str]:
+    """That the side that costs more was evaluated so rarely that it may have met its target much earlier.
+
+    Fewer evaluations of the cheaper side only make it look more expensive than it is.
+    """
+    if sides[0].measure != "cost_to_target" or found is None or found.conclusion in (None, "undecided"):
+        return
+    counts = [median(sum(run["evaluation_count"] for run in job.runs) for job in side.succeeded) for side in sides]
+    rare = 0 if found.saving > 0 else 1
+    if counts[rare] and counts[1 - rare] > _EVALUATION_FACTOR * counts[rare]:
+        hours = [f"{median(map(_hours_per_evaluation, side.succeeded)):,.1f}" for side in sides]
+        yield (
+            f"{SIDE_NAMES[rare]} runs were evaluated every {hours[rare]} hours up to the target and "
+            f"{SIDE_NAMES[1 - rare]} runs every {hours[1 - rare]} hours, so the former may have met it much earlier"
+        )
+
+
+def _hours_per_evaluation(job: Job) -> float:
+    times = [run["target_duration_ms"] for run in job.runs]
+    lasted = [(run["ended_at"] - run["started_at"]).total_seconds() * 1000 for run in job.runs]
+    used = fsum(whole if time is None else float(time) for time, whole in zip(times, lasted, strict=True))
+    return used / 3_600_000 / max(1, sum(run["evaluation_count"] for run in job.runs))
 
 
 def _alone_with_storage(sides: tuple[Side, Side]) -> str | None:

@@ -67,6 +67,7 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "target_words": "eval_loss <= 2.05",
         "origin_checkpoint_id": None,
         "target_split": "eval",
+        "evaluation_count": 1,
         "final": {("eval_loss", "eval"): 2.0 + int(name[-1]) / 100},
         "still": set(),
         "epoch_sizes": {},
@@ -161,6 +162,17 @@ def test_storage_of_one_side_alone_decides_nothing(chip: float, expected: str) -
         expected,
         expected == "indicative",
     )
+
+
+@pytest.mark.parametrize(("gpu", "trainium", "expected"), [(1, 3, "indicative"), (1, 2, "proven"), (3, 1, "proven")])
+def test_an_expensive_side_that_is_rarely_evaluated_may_have_met_its_target_earlier(
+    gpu: int, trainium: int, expected: str
+) -> None:
+    """Of an hour to the target; one evaluation on the cheaper side hides none of its cost."""
+    sides = side(GPU, BASE, evaluation_count=gpu), side(TRAINIUM, QUARTER, evaluation_count=trainium)
+    verdict, reason = judged(*sides, registration=registered())
+    words = "GPU runs were evaluated every 1.0 hours up to the target and Trainium runs every 0.3 hours"
+    assert (verdict, words in reason) == (expected, expected == "indicative")
 
 
 def test_two_runs_a_side_prove_nothing_however_alike() -> None:
