@@ -12,7 +12,7 @@ from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run
 from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.run_evaluation import evaluated
-from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, unbilled, weaknesses
+from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, unbilled, warm_starts, weaknesses
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
 FAMILY_PAIRS = (("gpu", "trainium"),)
@@ -39,10 +39,13 @@ _STAY = ("run_id", "resource_id", "joined_at", "left_at", "accelerators_used")
 INPUTS = (
     "fct_run_cost", "fct_interval_cost", "dim_run", "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource",
     "stg_tracker__evaluation", "fct_run_machine", "fct_ledger_piece", "fct_resource_share_hourly",
-    "detail_claim_gap_monthly",
+    "detail_claim_gap_monthly", "stg_tracker__attempt", "stg_tracker__phase", "stg_tracker__checkpoint",
+    "stg_tracker__epoch",
 )  # fmt: skip
 # The first evaluation that met the target, hours in which a machine of a run stood idle, those that other runs claim
-# too and machines that a run did not record, the values of evaluations, and recorded time that is not on the bill.
+# too and machines that a run did not record, the values of evaluations, and recorded time that is not on the bill. Runs
+# whose first attempt restores what they did not save before, and those whose first epoch is not the first: MLPerf logs
+# call the staging of data so, and some count epochs from 0.
 QUERIES = {
     "fct_interval_cost": """
         select run_id, duration_ms, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
@@ -69,6 +72,22 @@ QUERIES = {
         from detail_claim_gap_monthly
         where gap_kind = 'claimed_not_billed'
         group by run_id""",
+    "stg_tracker__phase": """
+        select distinct phase.run_id
+        from stg_tracker__phase as phase
+        join (select run_id, min(attempt_no) as attempt_no from stg_tracker__attempt group by run_id) as first
+            on first.run_id = phase.run_id and first.attempt_no = phase.attempt_no
+        join stg_tracker__run as run on run.run_id = phase.run_id
+        left join (select run_id, min(durable_at) as durable_at from stg_tracker__checkpoint group by run_id) as saved
+            on saved.run_id = phase.run_id and saved.durable_at <= phase.started_at
+        where phase.phase = 'restore' and saved.run_id is null and coalesce(run.source_system, '') <> 'mllog'""",
+    # The query of phases reads these two, and nothing else does.
+    "stg_tracker__attempt": "select run_id from stg_tracker__attempt limit 0",
+    "stg_tracker__checkpoint": "select run_id from stg_tracker__checkpoint limit 0",
+    "stg_tracker__epoch": """
+        select run_id, min(epoch_index) as first_epoch_index
+        from stg_tracker__epoch
+        group by run_id having min(epoch_index) > 1""",
 }
 
 
@@ -113,6 +132,7 @@ def runs_of(table: Frames) -> list[Run]:
     evaluations = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
     shared = _rows_by("run_id", table["fct_resource_share_hourly"])
     gaps = _rows_by("run_id", table["detail_claim_gap_monthly"])
+    restores, epochs = (_rows_by("run_id", table[f"stg_tracker__{name}"]) for name in ("phase", "epoch"))
     for run_id, run in found.items():
         about = described[run_id]
         target = about["target_metric"], about["target_direction"], about["target_value"]
@@ -126,7 +146,11 @@ def runs_of(table: Frames) -> list[Run]:
         tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
         run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
         run["uncertain"] = [*overbookings(run_id, shared.get(run_id, [])), *unbilled(run_id, gaps.get(run_id, []))]
-        run["warnings"] = [*run["uncertain"], *weaknesses(run, stays.get(run_id, []), on_machine, idle)]
+        run["warnings"] = [
+            *run["uncertain"],
+            *warm_starts(run, restores.get(run_id, []), epochs.get(run_id, [])),
+            *weaknesses(run, stays.get(run_id, []), on_machine, idle),
+        ]
     _add_jobs(found, table["dim_run_ancestor"])
     return list(found.values())
 

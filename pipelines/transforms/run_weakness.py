@@ -93,6 +93,13 @@ def overbookings(run_id: str, hours: Rows) -> Iterator[str]:
         )
 
 
+def warm_starts(run: Run, restores: Rows, epochs: Rows) -> Iterator[str]:
+    """That a run without a recorded base checkpoint begins from one; `restores` and `epochs` have a row if so."""
+    if run["base_checkpoint_id"] is None and (restores or epochs):
+        first = "a restore" if restores else f"epoch {epochs[0]['first_epoch_index']}"
+        yield f"run {run['run_id']} begins with {first} and records no base checkpoint: it may not start from nothing"
+
+
 def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:
     """That the run recorded time of its machines that the bill does not have; `gaps` has a row if there is any."""
     for gap in gaps:

@@ -58,7 +58,7 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
     """The bill's lines and the records of the runs."""
     lines: list[dict[str, str]] = []
     made: dict[str, list[dict[str, Any]]] = {
-        f"tracker_{name}": [] for name in ("run", "attempt", "resource", "epoch", "evaluation", "unread_run")
+        f"tracker_{name}": [] for name in ("run", "attempt", "resource", "phase", "epoch", "evaluation", "unread_run")
     }
     for run in runs:
         if "unread" in run:
@@ -109,12 +109,15 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
         if "extra_machine" in run:
             extra = {"resource_id": "i-0extra", "instance_type": run["extra_machine"]}
             made["tracker_resource"].append(resource | extra)
+        if "restores" in run:
+            phase = {"attempt_no": 1, "phase": "restore", "started_at": start, "ended_at": start + timedelta(minutes=1)}
+            made["tracker_phase"].append(own | phase)
         if "epoch_tokens" in run:
             made["tracker_epoch"].append(
                 own
                 | {
                     "attempt_no": 1,
-                    "epoch_index": 1,
+                    "epoch_index": run.get("epoch", 1),
                     "completed_at": end,
                     "tokens_seen": run["epoch_tokens"],
                     "samples_seen": run.get("epoch_samples"),
@@ -241,6 +244,14 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "another base checkpoint on one side": (
         record("trainium", base_checkpoint_id="warm"),
         "different base checkpoints",
+    ),
+    "a warm start that only its restore shows": (
+        all_of("trainium", restores=True),
+        "run trainium-1 begins with a restore and records no base checkpoint",
+    ),
+    "a warm start that only its epochs show": (
+        lambda runs: [run | {"epoch_tokens": 1e9, "epoch": 5 if run["kind"] == TRN1 else 1} for run in runs],
+        "run trainium-1 begins with epoch 5 and records no base checkpoint",
     ),
     "target met on the train split": (all_of("trainium", split="train"), "training split"),
     "compile runs that no run links": (
