@@ -57,8 +57,8 @@ class Context:
     two days, but for some; `alike` runs that record the same work on the same machine, or part of it and nothing else,
     under another workload id; `spend` the effective cost of all accelerators in a run's currency; `left_out` recorded
     runs that a pair may not count: those that no pair counts with the reason `why`, else every run, with `is_alone`
-    where none completed on its machine. `unread` are runs of which an event cannot be read. Final metrics that differ
-    by a ratio of `equal_quality` or less agree.
+    where none completed on its machine. `unread` are runs of which an event cannot be read, `unrated` ended runs that
+    `rate` cannot count. Final metrics that differ by a ratio of `equal_quality` or less agree.
     """
 
     residual: Callable[[Run, date, str], float]
@@ -69,6 +69,7 @@ class Context:
     equal_quality: float = 0.01
     left_out: Sequence[Run] = ()
     unread: Sequence[Run] = ()
+    unrated: Sequence[Run] = ()
 
 
 @dataclass(frozen=True)
@@ -498,6 +499,7 @@ def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
         *_one_job(sides),
         *_left_out(taken, context),
         *_unread(taken, context),
+        *_unrated(taken, context),
         *taken.notes,
     ]
 
@@ -549,6 +551,25 @@ def _one_job(sides: tuple[Side, Side]) -> Iterator[str]:
                 names = f"{before['run_id']} and {run['run_id']}"
                 yield f"runs {names} have the same evaluations at the same time and may be one job"
             last[run["evaluations"]] = run
+
+
+def _unrated(taken: Taken, context: Context) -> Iterator[str]:
+    """Runs of the larger set that the registration takes the failure rate from, but that are not on the bill."""
+    registration = taken.registration
+    if registration is None or registration.failure_rate_from is None:
+        return
+    since, until = registration.failure_rate_from, registration.registered_on
+    run_ids = [
+        run["run_id"]
+        for run in context.unrated
+        if run["started_at"].date() >= since and run["ended_at"].date() <= until
+    ]
+    if run_ids:
+        verb, them = ("have", "them") if len(run_ids) > 1 else ("has", "it")
+        yield (
+            f"{_first_of(sorted(run_ids))} that ended since {since} {verb} no cost on the bill that can be compared, "
+            f"and the failure rate does not count {them}"
+        )
 
 
 def _left_out(taken: Taken, context: Context) -> Iterator[str]:

@@ -175,6 +175,20 @@ def test_an_expensive_side_that_is_rarely_evaluated_may_have_met_its_target_earl
     assert (verdict, words in reason) == (expected, expected == "indicative")
 
 
+def test_a_failure_rate_that_leaves_a_run_out_proves_nothing() -> None:
+    """Of 100 more runs of each family none failed, but one of them is not on the bill; another ran before them."""
+    known = replace(CONTEXT, rate=lambda *_: (100, 0))
+    plan = registered(failure_rate_from=date(2026, 5, 1))
+    sides, at = (side(GPU, BASE), side(TRAINIUM, QUARTER)), datetime(2026, 6, 1)
+    lost = {"run_id": "lost", "started_at": at, "ended_at": at}
+    earlier = lost | {"run_id": "earlier", "started_at": datetime(2026, 4, 1)}
+    assert judged(*sides, context=replace(known, unrated=[earlier]), registration=plan)[0] == "proven"
+    verdict, reason = judged(*sides, context=replace(known, unrated=[earlier, lost]), registration=plan)
+    assert (verdict, "run lost that ended since 2026-05-01 has no cost" in reason) == ("indicative", True)
+    # Without the larger set it changes nothing.
+    assert judged(*sides, context=replace(known, unrated=[lost]), registration=registered())[0] == "proven"
+
+
 def test_two_runs_a_side_prove_nothing_however_alike() -> None:
     verdict, reason = judged(side(GPU, (10, 10.0001)), side(TRAINIUM, (1, 1.0001)))
     assert verdict == "indicative"
