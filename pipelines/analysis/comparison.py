@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from math import fsum
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from pipelines.analysis.estimate import Estimate, estimate
-from pipelines.analysis.matched import Run, Side, at_once, choose
+from pipelines.analysis.matched import Job, Run, Side, at_once, choose
 from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.verdict import (
     DECIDED,
@@ -44,6 +44,8 @@ TRAIN_SPLITS = ("train", "training")
 # By what epochs are compared, the first that both sides record, and how far one may be from the dataset or another.
 EPOCH_KINDS = ("tokens", "samples")
 _DATASET_TOLERANCE = 0.05
+# How many times as often one side may be evaluated up to its target as the other.
+_EVALUATION_FACTOR = 2
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,8 @@ class Context:
     two days, but for some; `alike` runs that record the same work on the same machine, or part of it and nothing else,
     under another workload id; `spend` the effective cost of all accelerators in a run's currency; `left_out` recorded
     runs that a pair may not count: those that no pair counts with the reason `why`, else every run, with `is_alone`
-    where none completed on its machine. `unread` are runs of which an event cannot be read. Final metrics that differ
-    by a ratio of `equal_quality` or less agree.
+    where none completed on its machine. `unread` are runs of which an event cannot be read, `unrated` ended runs that
+    `rate` cannot count. Final metrics that differ by a ratio of `equal_quality` or less agree.
     """
 
     residual: Callable[[Run, date, str], float]
@@ -67,6 +69,7 @@ class Context:
     equal_quality: float = 0.01
     left_out: Sequence[Run] = ()
     unread: Sequence[Run] = ()
+    unrated: Sequence[Run] = ()
 
 
 @dataclass(frozen=True)
@@ -198,12 +201,17 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
     judged_on = max(run["ended_at"] for side in sides for run in side.runs).date() if registration else today
     found = {basis: _estimated(sides, basis, registration) for basis in BASES}
     at_list = {day: _estimated(_at_prices(sides, day, context), "repriced", registration) for day in {judged_on, today}}
+    bare = {}
+    if (family := _alone_with_storage(sides)) is not None:
+        without, words = _without_storage(sides), f"without the storage and network that only {family} runs record"
+        listed = _estimated(_at_prices(without, judged_on, context), "repriced", registration)
+        bare = {words: _estimated(without, "effective", registration), f"{words}, at list prices,": listed}
     quality = _quality(sides, registration, context.equal_quality)
     shared_evidence = Evidence(
         baseline_runs=len(sides[0].jobs),
         candidate_runs=len(sides[1].jobs),
         faults=_faults(sides, registration, quality),
-        warnings=_warnings(taken, context, quality),
+        warnings=[*_warnings(taken, context, quality), *_rarely_evaluated(sides, found["effective"] or found["list"])],
         support=_support(taken, quality),
         is_registered=registration is not None,
         ending=" on these machines" if any(side.clusters[1] for side in sides) else "",
@@ -215,6 +223,7 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
             shared_evidence,
             estimate=found[basis],
             others={f"at list prices of {judged_on}": at_list[judged_on]}
+            | bare
             | {f"on the {other} basis": held for other, held in others.items() if other != basis},
             faults=[*shared_evidence.faults, *_costless(sides, basis)],
         )
@@ -311,6 +320,59 @@ def _at_prices(sides: tuple[Side, Side], day: date, context: Context) -> tuple[S
 
     one, other = (
         replace(side, jobs=tuple(replace(job, runs=tuple(map(priced, job.runs))) for job in side.jobs))
+        for side in sides
+    )
+    return one, other
+
+
+def _rarely_evaluated(sides: tuple[Side, Side], found: Estimate | None) -> Iterator[str]:
+    """That the side that costs more was evaluated so rarely that it may have met its target much earlier.
+
+    Fewer evaluations of the cheaper side only make it look more expensive than it is.
+    """
+    if sides[0].measure != "cost_to_target" or found is None or found.conclusion in (None, "undecided"):
+        return
+    counts = [median(sum(run["evaluation_count"] for run in job.runs) for job in side.succeeded) for side in sides]
+    rare = 0 if found.saving > 0 else 1
+    if counts[rare] and counts[1 - rare] > _EVALUATION_FACTOR * counts[rare]:
+        hours = [f"{median(map(_hours_per_evaluation, side.succeeded)):,.1f}" for side in sides]
+        yield (
+            f"{SIDE_NAMES[rare]} runs were evaluated every {hours[rare]} hours up to the target and "
+            f"{SIDE_NAMES[1 - rare]} runs every {hours[1 - rare]} hours, so the former may have met it much earlier"
+        )
+
+
+def _hours_per_evaluation(job: Job) -> float:
+    times = [run["target_duration_ms"] for run in job.runs]
+    lasted = [(run["ended_at"] - run["started_at"]).total_seconds() * 1000 for run in job.runs]
+    used = fsum(whole if time is None else float(time) for time, whole in zip(times, lasted, strict=True))
+    return used / 3_600_000 / max(1, sum(run["evaluation_count"] for run in job.runs))
+
+
+def _alone_with_storage(sides: tuple[Side, Side]) -> str | None:
+    """The side that has attached storage or network on the bill where the other has none."""
+    costs = [fsum(float(run["attached_costs"]["effective"] or 0) for run in side.runs) for side in sides]
+    return next((name for name, cost in zip(SIDE_NAMES, costs, strict=True) if cost and cost == sum(costs)), None)
+
+
+def _without_storage(sides: tuple[Side, Side]) -> tuple[Side, Side]:
+    """The sides without the effective and list cost of what was attached, up to a target by its part of the cost."""
+
+    def reduced(run: Run) -> Run:
+        costs = dict(run["costs"])
+        for basis, attached in run["attached_costs"].items():
+            whole, target = costs[basis]
+            if attached is None or not whole:
+                costs[basis] = None, None
+            else:
+                ratio = 1 - float(attached) / float(whole)
+                costs[basis] = float(whole) * ratio, None if target is None else float(target) * ratio
+        attached, listed = run["attached_list_cost_usd"], run["attached_costs"]["list"]
+        rest = None if attached is None or listed is None else attached - listed
+        return {**run, "costs": costs, "attached_list_cost_usd": rest}
+
+    one, other = (
+        replace(side, jobs=tuple(replace(job, runs=tuple(map(reduced, job.runs))) for job in side.jobs))
         for side in sides
     )
     return one, other
@@ -468,6 +530,7 @@ def _warnings(taken: Taken, context: Context, quality: Quality) -> list[str]:
         *_one_job(sides),
         *_left_out(taken, context),
         *_unread(taken, context),
+        *_unrated(taken, context),
         *taken.notes,
     ]
 
@@ -524,6 +587,25 @@ def _one_job(sides: tuple[Side, Side]) -> Iterator[str]:
         for before, run in at_once(job.runs[0] for job in side.jobs):
             names = f"{before['run_id']} and {run['run_id']}"
             yield f"runs {names} have the same evaluations at the same time and may be one job"
+
+
+def _unrated(taken: Taken, context: Context) -> Iterator[str]:
+    """Runs of the larger set that the registration takes the failure rate from, but that are not on the bill."""
+    registration = taken.registration
+    if registration is None or registration.failure_rate_from is None:
+        return
+    since, until = registration.failure_rate_from, registration.registered_on
+    run_ids = [
+        run["run_id"]
+        for run in context.unrated
+        if run["started_at"].date() >= since and run["ended_at"].date() <= until
+    ]
+    if run_ids:
+        verb, them = ("have", "them") if len(run_ids) > 1 else ("has", "it")
+        yield (
+            f"{_first_of(sorted(run_ids))} that ended since {since} {verb} no cost on the bill that can be compared, "
+            f"and the failure rate does not count {them}"
+        )
 
 
 def _left_out(taken: Taken, context: Context) -> Iterator[str]:

@@ -123,7 +123,7 @@ def _faults(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[str
         elif run["ended_at"].date() > baseline["frozen_date"]:
             yield f"run {run_id} ended on {run['ended_at']:%Y-%m-%d}, after the baseline was frozen"
         else:
-            yield from run["overbooked"]
+            yield from run["uncertain"]
     # Naming the expensive runs alone would raise the baseline.
     starts = [runs[run_id]["started_at"] for run_id in named if run_id in runs]
     for run_id, run in runs.items():

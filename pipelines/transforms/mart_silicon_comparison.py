@@ -54,7 +54,7 @@ def build(**table: pl.DataFrame) -> Rows:
     context = _context(
         runs, table["fct_ledger"], table["mart_price_book"], table["policy"]["equal_quality_ratio"].item()
     )
-    context = replace(context, left_out=left_out(table, runs), unread=unread(table, runs))
+    context = replace(context, left_out=left_out(table, runs), unread=unread(table, runs), unrated=unrated(table, runs))
     registered = registrations_by_workload(table["stg_proof__registration"].to_dicts())
     pairs = [
         (key, compare(baseline, candidate, context, registered.get(key["workload_id"])))
@@ -118,6 +118,20 @@ def _side(run: Run) -> tuple[Any, ...]:
 
 def _first_month(runs: Sequence[Run]) -> date | None:
     return min((run["first_billing_month"] for run in runs if run["first_billing_month"]), default=None)
+
+
+def unrated(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]:
+    """Ended runs of accelerators, or of a machine that is not known, that no failure rate counts."""
+    counted = {run["run_id"] for run in runs}
+    described = {row["run_id"]: row for row in table["dim_run"].select(_LEFT_OUT).to_dicts()}
+    found = []
+    for cost in table["fct_run_cost"].iter_rows(named=True):
+        run, family = described[cost["run_id"]], cost["accelerator_family"]
+        has_no_machine = cost["instance_type"] == "unknown" and (cost["is_billed"] or run["status"] in FAILED)
+        is_ended = run["status"] != "running" and run["purpose"] != "compile_only" and run["run_id"] not in counted
+        if is_ended and (has_no_machine or family in ("gpu", "trainium", "mixed")):
+            found.append(run)
+    return found
 
 
 def unread(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]:

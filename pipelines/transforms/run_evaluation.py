@@ -14,13 +14,13 @@ _NEAR = 1e-6
 
 def evaluated(evaluation: pl.DataFrame, dim_run: pl.DataFrame) -> Mapping[str, Row]:
     """By run: the `final` value by metric and split; `still`, those with one value at several steps; `target_split`,
-    of the first evaluation that met the target; `evaluations`, a number for each step, metric, split and value, the
+    of the first evaluation that met the target, `target_at`, its time, and `evaluation_count`, how often the target's
+    metric was evaluated on that split until then; `evaluations`, a number for each step, metric, split and value, the
     same in all runs; `near_evaluations`, the same number also where values are nearly equal. A run that is not there
     has none."""
-    found: defaultdict[str, Row] = defaultdict(
-        lambda: {"final": {}, "still": set(), "target_split": None, "evaluations": (), "near_evaluations": ()}
-    )
-    values = evaluation.sort("evaluated_at", "step", "evaluation_no", nulls_last=True).select("run_id", *_VALUE)
+    none = {"target_split": None, "target_at": None, "evaluation_count": 0, "evaluations": (), "near_evaluations": ()}
+    found: defaultdict[str, Row] = defaultdict(lambda: {"final": {}, "still": set(), **none})
+    values = evaluation.sort("evaluated_at", "step", "evaluation_no", nulls_last=True)
     of_split = values.group_by("run_id", "metric", "split", maintain_order=True).agg(
         pl.col("value").last(), (pl.col("step").n_unique() > 1) & (pl.col("value").n_unique() == 1)
     )
@@ -30,14 +30,19 @@ def evaluated(evaluation: pl.DataFrame, dim_run: pl.DataFrame) -> Mapping[str, R
             found[run_id]["still"].add((metric, split))
     target = dim_run.select("run_id", "target_metric", "target_value", is_most=pl.col("target_direction") == "max")
     value, least = pl.col("value").fill_nan(None), pl.col("target_value")
-    met = (
-        values.join(target, left_on=["run_id", "metric"], right_on=["run_id", "target_metric"], maintain_order="left")
-        .filter(pl.when("is_most").then(value >= least).when(~pl.col("is_most")).then(value <= least))
-        .group_by("run_id")
-        .agg(pl.col("split").first())
+    of_target = values.join(
+        target, left_on=["run_id", "metric"], right_on=["run_id", "target_metric"], maintain_order="left"
     )
-    for run_id, split in met.iter_rows():
-        found[run_id]["target_split"] = split
+    met = (
+        of_target.filter(pl.when("is_most").then(value >= least).when(~pl.col("is_most")).then(value <= least))
+        .group_by("run_id")
+        .agg(target_split=pl.col("split").first(), target_at=pl.col("evaluated_at").first())
+    )
+    is_of_split = (pl.col("split") == pl.col("target_split")) & (pl.col("evaluated_at") <= pl.col("target_at"))
+    until = of_target.join(met, on="run_id", how="left").filter(is_of_split | pl.col("target_at").is_null())
+    count = until.group_by("run_id").agg(evaluation_count=pl.struct("step", "evaluated_at").n_unique())
+    for row in count.join(met, on="run_id", how="left").iter_rows(named=True):
+        found[row.pop("run_id")] |= row
     same = values.join(_numbers(values), on=_VALUE, nulls_equal=True).group_by("run_id")
     for run_id, own, near in same.agg(pl.col("number", "near").unique().sort()).iter_rows():
         found[run_id] |= {"evaluations": tuple(own), "near_evaluations": tuple(near)}

@@ -12,7 +12,7 @@ from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run, at_once
 from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.run_evaluation import evaluated
-from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, weaknesses
+from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, unbilled, warm_starts, weaknesses
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
 FAMILY_PAIRS = (("gpu", "trainium"),)
@@ -39,9 +39,13 @@ _STAY = ("run_id", "resource_id", "joined_at", "left_at", "accelerators_used")
 INPUTS = (
     "fct_run_cost", "fct_interval_cost", "dim_run", "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource",
     "stg_tracker__evaluation", "fct_run_machine", "fct_ledger_piece", "fct_resource_share_hourly",
+    "detail_claim_gap_monthly", "stg_tracker__attempt", "stg_tracker__phase", "stg_tracker__checkpoint",
+    "stg_tracker__epoch",
 )  # fmt: skip
 # The first evaluation that met the target, hours in which a machine of a run stood idle, those that other runs claim
-# too and machines that a run did not record, and the values of evaluations.
+# too and machines that a run did not record, the values of evaluations, and recorded time that is not on the bill. Runs
+# whose first attempt restores what they did not save before, and those whose first epoch is not the first: MLPerf logs
+# call the staging of data so, and some count epochs from 0.
 QUERIES = {
     "fct_interval_cost": """
         select run_id, duration_ms, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
@@ -56,11 +60,34 @@ QUERIES = {
     "stg_tracker__evaluation": """
         select run_id, evaluated_at, step, evaluation_no, metric, split, value from stg_tracker__evaluation""",
     "fct_ledger_piece": """
-        select resource_id, hour_started_at, sum(effective_cost_usd) as idle_usd
+        select resource_id, hour_started_at, sum(effective_cost_usd) as idle_usd,
+            sum(accelerator_hours) as idle_accelerator_hours
         from fct_ledger_piece
         where bucket = 'idle' and piece_kind = 'instance_hour'
             and resource_id in (select resource_id from stg_tracker__resource)
         group by all""",
+    "detail_claim_gap_monthly": """
+        select run_id, sum(gap_hours) as gap_hours,
+            case when count(cost_at_stake_usd) = count(*) then sum(cost_at_stake_usd) end as cost_at_stake_usd
+        from detail_claim_gap_monthly
+        where gap_kind = 'claimed_not_billed'
+        group by run_id""",
+    "stg_tracker__phase": """
+        select distinct phase.run_id
+        from stg_tracker__phase as phase
+        join (select run_id, min(attempt_no) as attempt_no from stg_tracker__attempt group by run_id) as first
+            on first.run_id = phase.run_id and first.attempt_no = phase.attempt_no
+        join stg_tracker__run as run on run.run_id = phase.run_id
+        left join (select run_id, min(durable_at) as durable_at from stg_tracker__checkpoint group by run_id) as saved
+            on saved.run_id = phase.run_id and saved.durable_at <= phase.started_at
+        where phase.phase = 'restore' and saved.run_id is null and coalesce(run.source_system, '') <> 'mllog'""",
+    # The query of phases reads these two, and nothing else does.
+    "stg_tracker__attempt": "select run_id from stg_tracker__attempt limit 0",
+    "stg_tracker__checkpoint": "select run_id from stg_tracker__checkpoint limit 0",
+    "stg_tracker__epoch": """
+        select run_id, min(epoch_index) as first_epoch_index
+        from stg_tracker__epoch
+        group by run_id having min(epoch_index) > 1""",
 }
 
 
@@ -95,11 +122,17 @@ def runs_of(table: Frames) -> list[Run]:
     machines = _rows_by("run_id", machine)
     stay = resource.join(machine, on=["run_id", "resource_id"], maintain_order="left")
     stays, on_machine = _rows_by("run_id", stay), _rows_by("resource_id", stay)
-    begun = resource.join(table["dim_run"].select("run_id", "started_at"), on="run_id")
-    late = begun.filter(pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE).select("resource_id").unique()
-    idle = _rows_by("resource_id", table["fct_ledger_piece"].join(late, on="resource_id", how="semi"))
+    last = table["stg_tracker__evaluation"].group_by("run_id").agg(pl.col("evaluated_at").max())
+    times = table["dim_run"].select("run_id", "started_at", "ended_at").join(last, on="run_id", how="left")
+    away = resource.join(times, on="run_id").filter(
+        (pl.col("joined_at") - pl.col("started_at") > JOIN_GRACE)
+        | (pl.max_horizontal("ended_at", "evaluated_at") - pl.col("left_at") > JOIN_GRACE)
+    )
+    idle = _rows_by("resource_id", table["fct_ledger_piece"].join(away, on="resource_id", how="semi"))
     evaluations = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
     shared = _rows_by("run_id", table["fct_resource_share_hourly"])
+    gaps = _rows_by("run_id", table["detail_claim_gap_monthly"])
+    restores, epochs = (_rows_by("run_id", table[f"stg_tracker__{name}"]) for name in ("phase", "epoch"))
     for run_id, run in found.items():
         about = described[run_id]
         target = about["target_metric"], about["target_direction"], about["target_value"]
@@ -112,8 +145,12 @@ def runs_of(table: Frames) -> list[Run]:
         run["epoch_sizes"] = _epoch_sizes(about)
         tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
         run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
-        run["overbooked"] = list(overbookings(run_id, shared.get(run_id, [])))
-        run["warnings"] = [*run["overbooked"], *weaknesses(run, stays.get(run_id, []), on_machine, idle)]
+        run["uncertain"] = [*overbookings(run_id, shared.get(run_id, [])), *unbilled(run_id, gaps.get(run_id, []))]
+        run["warnings"] = [
+            *run["uncertain"],
+            *warm_starts(run, restores.get(run_id, []), epochs.get(run_id, [])),
+            *weaknesses(run, stays.get(run_id, []), on_machine, idle),
+        ]
     _add_jobs(found, table["dim_run_ancestor"])
     return list(found.values())
 
@@ -153,6 +190,7 @@ def _billed_run(cost: Mapping[str, Any], run: Mapping[str, Any], target: Mapping
         "target_accelerator_hours": hours[1],
         "target_duration_ms": reached.get("duration_ms"),
         "attached_list_cost_usd": _sum(cost["attached_list_cost_usd"], cost["list_compile_part_usd"]),
+        "attached_costs": {"effective": cost["attached_cost_usd"], "list": cost["attached_list_cost_usd"]},
         "epoch_completed_count": epochs if run["epoch_unit"] == "dataset_pass" and epochs > 0 else None,
         "tokens_seen_count": tokens if tokens > 0 else None,
         "million_token_count": float(tokens) / 1e6 if tokens > 0 else None,

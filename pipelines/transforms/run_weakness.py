@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from pipelines.analysis.matched import Run
-from pipelines.transforms import Rows
+from pipelines.transforms import Row, Rows
 
 # Idle time before a machine joins its run that is not its boot, and the least share of the run's cost it is.
 JOIN_GRACE, _LEAST_SHARE = timedelta(minutes=5), 0.05
@@ -24,9 +24,9 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
         end = "has no recorded end" if run["is_end_inferred"] else "has an unknown end"
         yield f"run {run_id} {end}: it counts as failed"
 
-    def is_shared(machine: str) -> bool:
+    def is_shared(machine: str, since: datetime = begun, until: datetime = run["ended_at"]) -> bool:
         others = [stay for stay in on_machine[machine] if stay["run_id"] != run_id]
-        return any(stay["joined_at"] < run["ended_at"] and stay["left_at"] > begun for stay in others)
+        return any(stay["joined_at"] < until and stay["left_at"] > since for stay in others)
 
     for stay in stays:
         machine, used, whole = stay["resource_id"], stay["accelerators_used"], stay["accelerator_count"]
@@ -50,6 +50,37 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
                 f"start, and ${usd:,.2f} of idle time before that are not compared"
             )
             break
+    found: list[tuple[float, str]] = []
+    counts = {stay["resource_id"]: stay["accelerator_count"] for stay in stays}
+    for machine, since, until, words in _absences(run, stays):
+        if not is_shared(machine, since, until):
+            minutes = (until - since).total_seconds() / 60
+            usd = sum(_idle_usd(hour, counts[machine], since, until) for hour in idle.get(machine, ()))
+            found.append((usd, f"{machine} left run {run_id} {minutes:.0f} minutes before {words}"))
+    usd = sum(usd for usd, _ in found)
+    if usd > _LEAST_SHARE * float(run["costs"]["effective"][0] or 0):
+        yield f"{max(found)[1]}, and ${usd:,.2f} of idle time after that are not compared"
+
+
+def _absences(run: Run, stays: Rows) -> Iterator[tuple[str, datetime, datetime, str]]:
+    """When each machine was away from the run that it had joined: until it came back, or the work was done."""
+    done, words = run["target_at"] or run["ended_at"], "its target" if run["target_at"] else "its end"
+    for machine in dict.fromkeys(stay["resource_id"] for stay in stays):
+        own = sorted((stay["joined_at"], stay["left_at"]) for stay in stays if stay["resource_id"] == machine)
+        since = own[0][1]
+        for joined_at, left_at in [*own[1:], (done, done)]:
+            until = min(joined_at, done)
+            if until - since > JOIN_GRACE:
+                yield machine, since, until, "it came back" if until < done else words
+            since = max(since, left_at)
+
+
+def _idle_usd(hour: Row, accelerator_count: int | None, since: datetime, until: datetime) -> float:
+    """The most that the machine can have idled between two moments, of what it idled in an hour."""
+    begun = hour["hour_started_at"]
+    hours = (min(begun + timedelta(hours=1), until) - max(begun, since)) / timedelta(hours=1)
+    idle_hours = float(hour["idle_accelerator_hours"] or 0) / (accelerator_count or 1)
+    return float(hour["idle_usd"] or 0) * (min(hours / idle_hours, 1) if idle_hours > 0 else 1) if hours > 0 else 0.0
 
 
 def overbookings(run_id: str, hours: Rows) -> Iterator[str]:
@@ -59,4 +90,22 @@ def overbookings(run_id: str, hours: Rows) -> Iterator[str]:
         yield (
             f"run {run_id} and others claim more of {row['resource_id']} than it has in {count} "
             f"hour{'s' * (count != 1)}: its cost is not certain"
+        )
+
+
+def warm_starts(run: Run, restores: Rows, epochs: Rows) -> Iterator[str]:
+    """That a run without a recorded base checkpoint begins from one; `restores` and `epochs` have a row if so."""
+    if run["base_checkpoint_id"] is None and (restores or epochs):
+        first = "a restore" if restores else f"epoch {epochs[0]['first_epoch_index']}"
+        yield f"run {run['run_id']} begins with {first} and records no base checkpoint: it may not start from nothing"
+
+
+def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:
+    """That the run recorded time of its machines that the bill does not have; `gaps` has a row if there is any."""
+    for gap in gaps:
+        usd = gap["cost_at_stake_usd"]
+        dollars = "" if usd is None else f", about ${float(usd):,.2f}"
+        yield (
+            f"run {run_id} recorded {gap['gap_hours']:,.1f} hours of its accelerators that are not on the "
+            f"bill{dollars}: its cost is not certain"
         )

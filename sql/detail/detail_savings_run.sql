@@ -43,9 +43,14 @@ restated as (
     group by run_id, billing_currency
 ),
 
+gap as (
+    select run_id, sum(gap_hours) as unbilled_hours
+    from detail_claim_gap_monthly where gap_kind = 'claimed_not_billed' group by run_id
+),
+
 counted as (
     select
-        run.*, cast(date_trunc('month', run.ended_date) as date) as month_date,
+        run.*, gap.unbilled_hours, cast(date_trunc('month', run.ended_date) as date) as month_date,
         coalesce(restated.restated_cost_usd, 0) as restated_cost_usd,
         -- Only a run that failed, or that serves others, did no unit; what another did not record is unknown.
         cast(case
@@ -62,6 +67,7 @@ counted as (
         cast(price.run_price_per_hour_usd as double) * instance_hours as listed_usd
     from run
     left join price on price.run_id = run.run_id
+    left join gap on gap.run_id = run.run_id
     left join restated on restated.run_id = run.run_id and restated.billing_currency = run.billing_currency
 )
 
@@ -74,10 +80,11 @@ select
     usd_per(unit_count * listed_per_hour * baseline_paid_ratio * hours_high_per_unit, 1) as baseline_high_cost_usd,
     usd_per(unit_count * listed_per_hour * hours_per_unit, 1) as baseline_on_demand_cost_usd,
     usd_per(unit_count * listed_per_hour * success_hours_per_unit, 1) as baseline_success_on_demand_cost_usd,
-    usd_per(listed_usd, 1) as hours_on_demand_cost_usd, restated_cost_usd,
+    usd_per(listed_usd, 1) as hours_on_demand_cost_usd, restated_cost_usd, unbilled_hours,
     coalesce(missing_evidence, case
         when unit_count is null then 'the units of work of the completed run ' || run_id || ' are not recorded'
         when listed_per_hour is null
-            then 'the price book has no price of the baseline for every run, or the bill is not in USD' end)
+            then 'the price book has no price of the baseline for every run, or the bill is not in USD'
+        when unbilled_hours is not null then 'recorded machine hours of a run are not on the bill' end)
             as missing_evidence
 from counted

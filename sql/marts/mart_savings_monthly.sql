@@ -13,8 +13,9 @@ ran as (
     select
         run.workload_id, month_date, run.billing_currency, baseline_name, max(baseline_version) as baseline_version,
         case when bool_and(baseline_evidence = 'measured') then 'measured' else 'asserted' end as baseline_evidence,
-        bool_and(proven.is_proven is not null) as is_proven, max(missing_evidence) as missing_evidence,
-        count(*) as run_count, known_sum(unit_count) as unit_count, known_sum(actual_cost_usd) as actual_cost_usd,
+        bool_and(proven.is_proven is not null and unbilled_hours is null) as is_proven,
+        max(missing_evidence) as missing_evidence, count(*) as run_count,
+        known_sum(unit_count) as unit_count, known_sum(actual_cost_usd) as actual_cost_usd,
         known_sum(baseline_cost_usd) as baseline_cost_usd, known_sum(baseline_low_cost_usd) as baseline_low_cost_usd,
         known_sum(baseline_high_cost_usd) as baseline_high_cost_usd,
         known_sum(baseline_on_demand_cost_usd) as baseline_listed_usd,

@@ -59,7 +59,7 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
     """The bill's lines and the records of the runs."""
     lines: list[dict[str, str]] = []
     made: dict[str, list[dict[str, Any]]] = {
-        f"tracker_{name}": [] for name in ("run", "attempt", "resource", "epoch", "evaluation", "unread_run")
+        f"tracker_{name}": [] for name in ("run", "attempt", "resource", "phase", "epoch", "evaluation", "unread_run")
     }
     for run in runs:
         if "unread" in run:
@@ -99,20 +99,26 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
             "region_id": "us-west-2",
             "accelerators_used": run.get("accelerators"),
             "evidence": "imds",
-            "left_at": end,
+            "left_at": end - timedelta(hours=run.get("leaves_before", 0)),
             "joined_at": start + timedelta(hours=run.get("joins_after", 0)),
         }
         if run["kind"] and run.get("known_by") != "tag":
             made["tracker_resource"].append(resource)
+        if "comes_back" in run:
+            back = {"joined_at": start + timedelta(hours=run["comes_back"]), "left_at": end}
+            made["tracker_resource"].append(resource | back)
         if "extra_machine" in run:
             extra = {"resource_id": "i-0extra", "instance_type": run["extra_machine"]}
             made["tracker_resource"].append(resource | extra)
+        if "restores" in run:
+            phase = {"attempt_no": 1, "phase": "restore", "started_at": start, "ended_at": start + timedelta(minutes=1)}
+            made["tracker_phase"].append(own | phase)
         if "epoch_tokens" in run:
             made["tracker_epoch"].append(
                 own
                 | {
                     "attempt_no": 1,
-                    "epoch_index": 1,
+                    "epoch_index": run.get("epoch", 1),
                     "completed_at": end,
                     "tokens_seen": run["epoch_tokens"],
                     "samples_seen": run.get("epoch_samples"),
@@ -240,6 +246,14 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         record("trainium", base_checkpoint_id="warm"),
         "different base checkpoints",
     ),
+    "a warm start that only its restore shows": (
+        all_of("trainium", restores=True),
+        "run trainium-1 begins with a restore and records no base checkpoint",
+    ),
+    "a warm start that only its epochs show": (
+        lambda runs: [run | {"epoch_tokens": 1e9, "epoch": 5 if run["kind"] == TRN1 else 1} for run in runs],
+        "run trainium-1 begins with epoch 5 and records no base checkpoint",
+    ),
     "target met on the train split": (all_of("trainium", split="train"), "training split"),
     "compile runs that no run links": (
         added(FAILED | {"run_id": "compile", "record": {"purpose": "compile_only"}}),
@@ -255,6 +269,19 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         "used 4 of the 16 accelerators",
     ),
     "a resource that joins late": (all_of("trainium", joins_after=0.25), "of idle time before that are not compared"),
+    # A quarter of an hour each at $21.50: $5.375. The evaluation that meets the target is at the end.
+    "a resource that leaves before the target": (
+        all_of("trainium", leaves_before=0.25),
+        "i-0trainium1 left run trainium-1 15 minutes before its target, and $5.38 of idle time after that are not",
+    ),
+    # Away from 0.1 to 0.35 hours; of the runs of 0.5 to 0.605 hours the first leaves 0.4 before its end.
+    "a resource that comes back after idle time": (
+        lambda runs: [
+            run | ({"leaves_before": run["hours"] - 0.1, "comes_back": 0.35} if run["kind"] == TRN1 else {})
+            for run in runs
+        ],
+        "i-0trainium1 left run trainium-1 15 minutes before it came back, and $5.38 of idle time after that are not",
+    ),
     "one job under two run ids": (
         lambda runs: [
             run
@@ -329,6 +356,11 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "a failed run that named no machine": (
         added(FAILED | {"run_id": "failed", "status": "failed", "kind": None, "is_billed": False}),
         "run failed of the workload has no cost on the bill and is not compared",
+    ),
+    # Half an hour of 16 accelerators, at $21.50 an hour of the machine.
+    "a second machine that is not on the bill": (
+        lambda runs: [run | ({"extra_machine": TRN1} if run["run_id"] == "trainium-1" else {}) for run in runs],
+        "run trainium-1 recorded 8.0 hours of its accelerators that are not on the bill, about $10.75",
     ),
     "a negotiated rate on one side": (
         lambda runs: [

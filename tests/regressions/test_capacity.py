@@ -56,7 +56,7 @@ def test_a_run_that_comes_back_to_its_machine_held_it_once_before_the_next_month
     stays = [Stay(0, "i-0a", None, 0, HOUR_MS), Stay(0, "i-0a", None, 2 * HOUR_MS, 3 * HOUR_MS)]
     later = machine_line("i-0c", 31 * 24, "1", "0.1")
     bill = {MONTH: [machine_line("i-0a", number, "1", "80") for number in range(3)], "2026-08": [later]}
-    earlier = "select resource_id from stg_tracker__stay_monthly where stay_kind = 'earlier' and resource_id is not null"
+    earlier = "select resource_id from stg_tracker__stay_monthly where stay_kind = 'earlier' and resource_id > ''"
     with Lab(bill, tracker(stays)) as lab:
         assert lab.ask(f"{earlier} and billing_period = '2026-08'", "stg_tracker__stay_monthly") == [("i-0a",)]
         cost = "select sum(effective_cost_usd) from fct_ledger where bucket = 'run'"

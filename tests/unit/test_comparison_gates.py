@@ -46,6 +46,7 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "target_accelerator_hours": cost and 8 * cost,
         "target_duration_ms": 3_600_000,
         "attached_list_cost_usd": Decimal(0),
+        "attached_costs": {"effective": Decimal(0), "list": Decimal(0)},
         "epoch_completed_count": None,
         "tokens_seen_count": None,
         "million_token_count": None,
@@ -66,6 +67,7 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "target_words": "eval_loss <= 2.05",
         "origin_checkpoint_id": None,
         "target_split": "eval",
+        "evaluation_count": 1,
         "final": {("eval_loss", "eval"): 2.0 + int(name[-1]) / 100},
         "still": set(),
         "epoch_sizes": {},
@@ -134,6 +136,57 @@ def test_half_the_cost_thrice_shows_no_failure_rate_and_is_inconclusive() -> Non
         "proven",
         pytest.approx(1 - 0.5 * 1.018232 * 1.240878, abs=1e-5),
     )
+
+
+@pytest.mark.parametrize(("chip", "expected"), [(0.2, "indicative"), (0.8, "proven")])
+def test_storage_of_one_side_alone_decides_nothing(chip: float, expected: str) -> None:
+    """Of 10, 11 and 12.1 a part is the chips' and the rest storage, against 2.5, 2.75 and 3.025 on Trainium.
+
+    A fifth is 2, 2.2 and 2.42, less than on Trainium; four fifths are 3.2 times the cost on Trainium, and 3.2 is above
+    2.209975 × 1.240878, by which the interval of three runs a side widens (test_routes_to_a_false_proof.py).
+    """
+    gpu = [
+        run(
+            f"gpu-{number}",
+            GPU,
+            cost,
+            attached_list_cost_usd=cost * (1 - chip),
+            attached_costs=dict.fromkeys(("effective", "list"), cost * (1 - chip)),
+            accelerator_hours=8 * cost * chip,
+            target_accelerator_hours=8 * cost * chip,
+        )
+        for number, cost in enumerate(BASE, 1)
+    ]
+    verdict, reason = judged(gpu, side(TRAINIUM, QUARTER), registration=registered())
+    assert (verdict, "without the storage and network that only GPU runs record" in reason) == (
+        expected,
+        expected == "indicative",
+    )
+
+
+@pytest.mark.parametrize(("gpu", "trainium", "expected"), [(1, 3, "indicative"), (1, 2, "proven"), (3, 1, "proven")])
+def test_an_expensive_side_that_is_rarely_evaluated_may_have_met_its_target_earlier(
+    gpu: int, trainium: int, expected: str
+) -> None:
+    """Of an hour to the target; one evaluation on the cheaper side hides none of its cost."""
+    sides = side(GPU, BASE, evaluation_count=gpu), side(TRAINIUM, QUARTER, evaluation_count=trainium)
+    verdict, reason = judged(*sides, registration=registered())
+    words = "GPU runs were evaluated every 1.0 hours up to the target and Trainium runs every 0.3 hours"
+    assert (verdict, words in reason) == (expected, expected == "indicative")
+
+
+def test_a_failure_rate_that_leaves_a_run_out_proves_nothing() -> None:
+    """Of 100 more runs of each family none failed, but one of them is not on the bill; another ran before them."""
+    known = replace(CONTEXT, rate=lambda *_: (100, 0))
+    plan = registered(failure_rate_from=date(2026, 5, 1))
+    sides, at = (side(GPU, BASE), side(TRAINIUM, QUARTER)), datetime(2026, 6, 1)
+    lost = {"run_id": "lost", "started_at": at, "ended_at": at}
+    earlier = lost | {"run_id": "earlier", "started_at": datetime(2026, 4, 1)}
+    assert judged(*sides, context=replace(known, unrated=[earlier]), registration=plan)[0] == "proven"
+    verdict, reason = judged(*sides, context=replace(known, unrated=[earlier, lost]), registration=plan)
+    assert (verdict, "run lost that ended since 2026-05-01 has no cost" in reason) == ("indicative", True)
+    # Without the larger set it changes nothing.
+    assert judged(*sides, context=replace(known, unrated=[lost]), registration=registered())[0] == "proven"
 
 
 def test_two_runs_a_side_prove_nothing_however_alike() -> None:

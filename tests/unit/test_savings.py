@@ -70,15 +70,20 @@ def test_more_cannot_be_saved_than_would_have_been_spent(
 
 
 def month_of_one_epoch(
-    path: Path, *other: dict[str, str], cost: str = "20.00", epochs: int = 1, **line: str
+    path: Path,
+    *other: dict[str, str],
+    cost: str = "20.00",
+    epochs: int = 1,
+    machines: tuple[str, ...] = ("i-0a",),
+    **line: str,
 ) -> tuple[Any, ...]:
     """The savings of an hour of trn1.32xlarge at `cost` that records so many `epochs`, frozen at an hour of p5.48xlarge
-    of us-east-1 at its list price of 55.04; `other` lines are on the bill."""
+    of us-east-1 at its list price of 55.04; `other` lines are on the bill, of the `machines` of the run the first is."""
     start = datetime(2026, 7, 14, 10)
     lines = instance_time("i-0a", "trn1.32xlarge", cost, start, timedelta(hours=1), **line)
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T11:00:00Z"}] * epochs
     work = {"model": "m", "dataset": "d", "epoch_unit": "dataset_pass"}
-    events = one_attempt("run-a", ["i-0a"], "trn1.32xlarge", start, timedelta(hours=1), inside, **work)
+    events = one_attempt("run-a", [*machines], "trn1.32xlarge", start, timedelta(hours=1), inside, **work)
     baseline = (
         'name = "b"\nversion = 1\nfrozen_on = 2026-06-30\ngpu_instance_type = "p5.48xlarge"\nhours_per_unit = 1\n'
         'hours_low_per_unit = 1\nhours_high_per_unit = 1\nunit_measure = "cost_per_epoch"\nregion_id = "us-east-1"\n'
@@ -115,6 +120,12 @@ def test_another_currency_has_no_baseline(tmp_path: Path) -> None:
     row = month_of_one_epoch(tmp_path, line_item_currency_code="EUR")
     assert row[:5] == ("EUR", 1, Decimal(20), None, None)
     assert "the bill is not in USD" in row[5]
+
+
+def test_hours_that_are_not_on_the_bill_are_missing_evidence(tmp_path: Path) -> None:
+    """The run recorded a second machine of which no hour is billed, so 20.00 is not all that it cost."""
+    row = month_of_one_epoch(tmp_path, machines=("i-0a", "i-0b"))
+    assert (row[2], row[5]) == (Decimal(20), "recorded machine hours of a run are not on the bill")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ ledger as (
         known_sum(effective_cost_usd) as effective_cost_usd,
         known_sum(known_billed_usd(market, effective_cost_usd, billed_cost_usd)) as billed_cost_usd,
         known_sum(case when accelerator_family = 'none' then list_cost_usd else 0 end) as attached_list_usd,
+        known_sum(case when accelerator_family = 'none' then effective_cost_usd else 0 end) as attached_usd,
         case when count(distinct nullif(accelerator_family, 'none')) > 1 then 'mixed'
             else max(nullif(accelerator_family, 'none')) end as accelerator_family,
         min(case when accelerator_hours > 0 then region_id end) as region_id,
@@ -103,7 +104,7 @@ select
         as effective_compile_part_usd,
     case when precompiled.run_id is null then 0 else usd_per(precompiled.billed_cost_usd, precompiled.part_count) end
         as billed_compile_part_usd,
-    ledger.attached_list_usd as attached_list_cost_usd,
+    ledger.attached_list_usd as attached_list_cost_usd, ledger.attached_usd as attached_cost_usd,
     case when ledger.region_id = ledger.last_region_id then ledger.region_id end as region_id
 from dim_run as run
 cross join newest
