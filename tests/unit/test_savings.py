@@ -78,7 +78,7 @@ def month_of_one_epoch(
     **line: str,
 ) -> tuple[Any, ...]:
     """The savings of an hour of trn1.32xlarge at `cost` that records so many `epochs`, frozen at an hour of p5.48xlarge
-    of us-east-1 at its list price of 55.04. `other` lines are on the bill, and of the `machines` of the run the first."""
+    of us-east-1 at its list price of 55.04. `other` lines are on the bill; the first of the `machines` is."""
     start = datetime(2026, 7, 14, 10)
     lines = instance_time("i-0a", "trn1.32xlarge", cost, start, timedelta(hours=1), **line)
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T11:00:00Z"}] * epochs
