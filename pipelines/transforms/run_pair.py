@@ -13,6 +13,7 @@ from pipelines.analysis.matched import Run, at_once
 from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.run_evaluation import evaluated
 from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, unbilled, warm_starts, weaknesses
+from pipelines.transforms.run_weakness import QUERIES as WEAKNESS_QUERIES
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
 FAMILY_PAIRS = (("gpu", "trainium"),)
@@ -42,11 +43,9 @@ INPUTS = (
     "detail_claim_gap_monthly", "stg_tracker__attempt", "stg_tracker__phase", "stg_tracker__checkpoint",
     "stg_tracker__epoch",
 )  # fmt: skip
-# The first evaluation that met the target, hours in which a machine of a run stood idle, those that other runs claim
-# too and machines that a run did not record, the values of evaluations, and recorded time that is not on the bill. Runs
-# whose first attempt restores what they did not save before, and those whose first epoch is not the first: MLPerf logs
-# call the staging of data so, and some count epochs from 0.
-QUERIES = {
+# The first evaluation that met the target, hours that other runs claim too and machines that a run did not record, and
+# the values of evaluations.
+QUERIES = WEAKNESS_QUERIES | {
     "fct_interval_cost": """
         select run_id, duration_ms, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
         from fct_interval_cost
@@ -59,35 +58,6 @@ QUERIES = {
         order by run_id, resource_id""",
     "stg_tracker__evaluation": """
         select run_id, evaluated_at, step, evaluation_no, metric, split, value from stg_tracker__evaluation""",
-    "fct_ledger_piece": """
-        select resource_id, hour_started_at, sum(effective_cost_usd) as idle_usd,
-            sum(accelerator_hours) as idle_accelerator_hours
-        from fct_ledger_piece
-        where bucket = 'idle' and piece_kind = 'instance_hour'
-            and resource_id in (select resource_id from stg_tracker__resource)
-        group by all""",
-    "detail_claim_gap_monthly": """
-        select run_id, sum(gap_hours) as gap_hours,
-            case when count(cost_at_stake_usd) = count(*) then sum(cost_at_stake_usd) end as cost_at_stake_usd
-        from detail_claim_gap_monthly
-        where gap_kind = 'claimed_not_billed'
-        group by run_id""",
-    "stg_tracker__phase": """
-        select distinct phase.run_id
-        from stg_tracker__phase as phase
-        join (select run_id, min(attempt_no) as attempt_no from stg_tracker__attempt group by run_id) as first
-            on first.run_id = phase.run_id and first.attempt_no = phase.attempt_no
-        join stg_tracker__run as run on run.run_id = phase.run_id
-        left join (select run_id, min(durable_at) as durable_at from stg_tracker__checkpoint group by run_id) as saved
-            on saved.run_id = phase.run_id and saved.durable_at <= phase.started_at
-        where phase.phase = 'restore' and saved.run_id is null and coalesce(run.source_system, '') <> 'mllog'""",
-    # The query of phases reads these two, and nothing else does.
-    "stg_tracker__attempt": "select run_id from stg_tracker__attempt limit 0",
-    "stg_tracker__checkpoint": "select run_id from stg_tracker__checkpoint limit 0",
-    "stg_tracker__epoch": """
-        select run_id, min(epoch_index) as first_epoch_index
-        from stg_tracker__epoch
-        group by run_id having min(epoch_index) > 1""",
 }
 
 

@@ -8,6 +8,40 @@ from pipelines.transforms import Row, Rows
 
 # Idle time before a machine joins its run that is not its boot, and the least share of the run's cost it is.
 JOIN_GRACE, _LEAST_SHARE = timedelta(minutes=5), 0.05
+# Hours in which a machine of a run stood idle, and recorded time that is not on the bill. Runs whose first attempt
+# restores what they did not save before (MLPerf logs call the staging of data so), and those whose first epoch is not
+# the first; some count from 0.
+QUERIES = {
+    "fct_ledger_piece": """
+        select resource_id, hour_started_at, sum(effective_cost_usd) as idle_usd,
+            sum(accelerator_hours) as idle_accelerator_hours
+        from fct_ledger_piece
+        where bucket = 'idle' and piece_kind = 'instance_hour'
+            and resource_id in (select resource_id from stg_tracker__resource)
+        group by all""",
+    "detail_claim_gap_monthly": """
+        select run_id, sum(gap_hours) as gap_hours,
+            case when count(cost_at_stake_usd) = count(*) then sum(cost_at_stake_usd) end as cost_at_stake_usd
+        from detail_claim_gap_monthly
+        where gap_kind = 'claimed_not_billed'
+        group by run_id""",
+    "stg_tracker__phase": """
+        select distinct phase.run_id
+        from stg_tracker__phase as phase
+        join (select run_id, min(attempt_no) as attempt_no from stg_tracker__attempt group by run_id) as first
+            on first.run_id = phase.run_id and first.attempt_no = phase.attempt_no
+        join stg_tracker__run as run on run.run_id = phase.run_id
+        left join (select run_id, min(durable_at) as durable_at from stg_tracker__checkpoint group by run_id) as saved
+            on saved.run_id = phase.run_id and saved.durable_at <= phase.started_at
+        where phase.phase = 'restore' and saved.run_id is null and coalesce(run.source_system, '') <> 'mllog'""",
+    # Only the query of phases reads these two.
+    "stg_tracker__attempt": "select run_id from stg_tracker__attempt limit 0",
+    "stg_tracker__checkpoint": "select run_id from stg_tracker__checkpoint limit 0",
+    "stg_tracker__epoch": """
+        select run_id, min(epoch_index) as first_epoch_index
+        from stg_tracker__epoch
+        group by run_id having min(epoch_index) > 1""",
+}
 
 
 def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapping[str, Rows]) -> Iterator[str]:
