@@ -8,13 +8,13 @@ import polars as pl
 from pipelines.analysis import crossover
 from pipelines.analysis.crossover import KINDS, MONTH_DAYS, MONTH_HOURS, UNDECIDED, Capacity, blended_price
 from pipelines.analysis.estimate import Estimate
-from pipelines.transforms import Row, Rows, serving_side
+from pipelines.transforms import Row, Rows, serving_query, serving_side
 from pipelines.transforms.price_book import prices_of
 from pipelines.transforms.serving_candidate import Candidate, candidate_of, is_itself, served_options
 from pipelines.transforms.serving_side import BASES, Side, sides_of
 
 INPUTS = (*serving_side.INPUTS, "mart_price_book", "declared_serving")
-QUERIES = serving_side.QUERIES
+QUERIES = serving_query.QUERIES
 
 
 def build(**table: pl.DataFrame) -> Rows:

@@ -1,0 +1,58 @@
+"""What the ways to serve a model read: its servers' hours, its use of Bedrock and its traffic, summed up."""
+
+QUERIES = {
+    # Hours of all servers of a kind. A cost is unknown where any part of it is.
+    "detail_serving_capacity_hourly": """
+        select model, billing_currency, platform, accelerator_family, instance_type, payer_account_id,
+            max(region_id) as region_id,
+            case when count(distinct precision) = 1 then max(precision) end as precision,
+            cast(hour_started_at as date) as usage_date, hour_started_at,
+            sum(measured_seconds) >= 0.99 * sum(up_seconds) as is_measured,
+            sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens, 0 as cache_write_tokens,
+            sum(output_tokens) as output_tokens, sum(up_seconds) as up_seconds,
+            max(capacity_tokens_per_second) as capacity_tokens_per_second,
+            case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
+            case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
+        from detail_serving_capacity_hourly
+        where billed_cost_usd is not null
+        group by all
+    """,
+    # Batches and flexible requests wait, so no endpoint takes their place. What is not billed by KINDS has no tokens.
+    "detail_bedrock_usage_daily": """
+        select model, billing_currency, payer_account_id, region_id, usage_date, tier,
+            case when token_kind like 'cache_write%' then 'cache_write' else token_kind end as token_kind,
+            case when count(million_tokens) = count(*) then sum(million_tokens) end as million_tokens,
+            case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
+            case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
+        from detail_bedrock_usage_daily
+        where bucket = 'serving' and billed_by <> 'capacity' and model is not null
+            and coalesce(tier, '') not in ('batch', 'flex')
+        group by all
+    """,
+    # Capacity of Bedrock, with the tokens of its calls where they are known.
+    "mart_inference_cost_daily": """
+        select model, billing_currency, tier, payer_account_id, region_id, usage_date,
+            count(output_tokens) = count(*) as is_measured, sum(input_tokens) as input_tokens,
+            sum(cache_read_tokens) as cache_read_tokens, sum(cache_write_tokens) as cache_write_tokens,
+            sum(output_tokens) as output_tokens,
+            case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
+            case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
+        from mart_inference_cost_daily
+        where platform = 'bedrock' and billed_by = 'capacity' and model is not null
+        group by model, billing_currency, tier, payer_account_id, region_id, usage_date
+    """,
+    # Calls in the invocation log, for the busiest hour.
+    "stg_serving__traffic": """
+        select model, date_trunc('hour', started_at) as hour_started_at,
+            sum(input_tokens + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) + output_tokens)
+                as tokens
+        from stg_serving__traffic
+        where server_id is null
+        group by model, date_trunc('hour', started_at)
+    """,
+    "fct_invoice_monthly": """
+        select payer_account_id, billing_currency, billing_month, cast(max(newest_usage_at) as date) as newest_date
+        from fct_invoice_monthly
+        group by payer_account_id, billing_currency, billing_month
+    """,
+}
