@@ -2,9 +2,9 @@
 -- is negative.
 -- partition: billing_period
 -- Each scope contains the one before: classic is EC2, Fargate and Lambda under plans and reservations, before discounts
--- and without Spot (facts aws-billing 3.1). Usage without a public price is in no rate but in `unpriced_cost_usd`. Fees
--- for hours to come are cut off. There is no rate while the bill does not show what used some fees, or what some use
--- under a commitment costs or lists at.
+-- and without Spot (facts aws-billing 3.1). Usage without a public price is in no rate but in `unpriced_cost_usd`, as
+-- are fees of Capacity Blocks. Fees of commitments for hours to come are cut off. There is no rate while the bill does
+-- not show what used some fees, or what some use under a commitment costs or lists at.
 with month as (
     select invoice.billing_month, invoice.payer_account_id, invoice.billing_currency,
         greatest(sum(case when invoice_id <> '' then commitment_timing_usd else 0 end), max(fee.unallocated_fee_usd))
@@ -23,7 +23,7 @@ charge as (
         savings_scope_width(effective_rule, service, commitment_eligibility) as width, list_cost_usd,
         amortized_cost_usd, effective_cost_usd
     from fct_charge
-    where commitment_eligibility is not null
+    where (commitment_eligibility is not null or line_class = 'block_fee')
         and effective_rule not in ('savings_plan_unused', 'reservation_unused')
 
     union all
