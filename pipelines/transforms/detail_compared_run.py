@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from pipelines.analysis.comparison import BASES, Taken, take
+from pipelines.analysis.compared_runs import Taken, take
 from pipelines.analysis.matched import Run
 from pipelines.analysis.registration import registrations_by_workload
+from pipelines.base.cost import BASES
 from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.run_pair import pairs_of, runs_of
 

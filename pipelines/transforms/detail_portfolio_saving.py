@@ -2,9 +2,9 @@
 
 import polars as pl
 
-from pipelines.analysis.comparison import BASES
 from pipelines.analysis.estimate import portfolio
 from pipelines.analysis.verdict import DECIDED, RUN_FLOOR
+from pipelines.base.cost import BASES
 from pipelines.transforms import Row, Rows
 from pipelines.transforms.port_case import best_pair
 

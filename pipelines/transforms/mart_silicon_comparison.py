@@ -11,7 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.analysis.comparison import SIDES, Context, compare
+from pipelines.analysis.compared_runs import Context
+from pipelines.analysis.comparison import SIDES, compare
 from pipelines.analysis.matched import FAILED, Run
 from pipelines.analysis.registration import registrations_by_workload
 from pipelines.transforms import Row, Rows, run_pair

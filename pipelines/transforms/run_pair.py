@@ -7,9 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.analysis import comparison
+from pipelines.analysis import comparison_faults as faults
 from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run, at_once
+from pipelines.base.cost import BASES
 from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.run_evaluation import evaluated
 from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, unbilled, warm_starts, weaknesses
@@ -22,10 +23,10 @@ PAIR_KEY = (
     "billing_currency",
 )  # fmt: skip
 # What makes runs alike, whatever workload they declare (design 5).
-FIELDS = (*comparison.FIELDS, "target")
+FIELDS = (*faults.FIELDS, "target")
 # What a run takes over from its description, what is judged by it, what it takes over from its cost; and of a stay and
 # an evaluation.
-_DESCRIBED = ("workload_id", "purpose", "started_at", "ended_at", "is_end_inferred", *comparison.FIELDS)
+_DESCRIBED = ("workload_id", "purpose", "started_at", "ended_at", "is_end_inferred", *faults.FIELDS)
 _JUDGED = (
     *("run_id", "status", "compile_run_id", "tokens_seen_count", "tokens_unit", "dataset_tokens", "epoch_unit"),
     *("epoch_completed_count", "epoch_tokens_seen_count", "epoch_samples_seen_count"),
@@ -168,7 +169,7 @@ def _billed_run(cost: Mapping[str, Any], run: Mapping[str, Any], target: Mapping
             basis: tuple(
                 _sum(of_run.get(f"{basis}_cost_usd"), cost[f"{basis}_compile_part_usd"]) for of_run in (cost, reached)
             )
-            for basis in comparison.BASES
+            for basis in BASES
         }
         | {"hours": tuple(float(part) / count if part and count else None for part in hours)},
     }
@@ -191,7 +192,7 @@ def _epoch_sizes(about: Mapping[str, Any]) -> dict[str, float]:
     epochs = about["epoch_completed_count"]
     if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not epochs:
         return {}
-    seen = {kind: about[f"epoch_{kind}_seen_count"] for kind in comparison.EPOCH_KINDS}
+    seen = {kind: about[f"epoch_{kind}_seen_count"] for kind in faults.EPOCH_KINDS}
     return {kind: float(count) / float(epochs) for kind, count in seen.items() if count}
 
 

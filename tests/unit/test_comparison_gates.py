@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.analysis.comparison import Context, compare
+from pipelines.analysis.compared_runs import Context
+from pipelines.analysis.comparison import compare
 from pipelines.analysis.estimate import estimate, sample
 from pipelines.analysis.registration import Margin, Registration
 from pipelines.analysis.verdict import price_change_to_flip

@@ -1,0 +1,108 @@
+"""Which runs of two machines a comparison counts, and what it knows of all others."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from pipelines.analysis.matched import Run, Side, choose
+from pipelines.analysis.registration import Registration
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the comparison needs besides the runs.
+
+    `residual` gives the cost of a run's instance type, month and currency on a basis that no run explains; `price` the
+    on-demand list price of its machine on a day, USD an hour; `rate` the ended and the failed runs of a family between
+    two days, but for some; `alike` runs that record the same work on the same machine, or part of it and nothing else,
+    under another workload id; `spend` the effective cost of all accelerators in a run's currency; `left_out` recorded
+    runs that a pair may not count: those that no pair counts with the reason `why`, else every run, with `is_alone`
+    where none completed on its machine. `unread` are runs of which an event cannot be read, `unrated` ended runs that
+    `rate` cannot count. Final metrics that differ by a ratio of `equal_quality` or less agree.
+    """
+
+    residual: Callable[[Run, date, str], float]
+    price: Callable[[Run, date], float | None]
+    rate: Callable[[str, date, date, frozenset[str]], tuple[int, int]]
+    alike: Callable[[Run], Sequence[Run]]
+    spend: Callable[[Run], float] = lambda run: 0.0
+    equal_quality: float = 0.01
+    left_out: Sequence[Run] = ()
+    unread: Sequence[Run] = ()
+    unrated: Sequence[Run] = ()
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Which runs of a pair count, and by which registration: `sides` is None where they share no unit of work.
+
+    `later` runs came after the planned ones; `notes` keep a verdict from standing.
+    """
+
+    kept: tuple[Sequence[Run], Sequence[Run]]
+    sides: tuple[Side, Side] | None
+    registration: Registration | None
+    excluded: Mapping[str, str]
+    later: Sequence[Run]
+    notes: Sequence[str]
+
+
+def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Registration | None) -> Taken:
+    """The one choice of runs that the comparison, and all that explains or rests on it, is made of."""
+    notes: list[str] = []
+    excluded: Mapping[str, str] = {}
+    if registration is not None:
+        excluded = registration.in_time(baseline, candidate)
+        notes = list(filter(None, (registration.fault(runs, excluded) for runs in (baseline, candidate))))
+        if not notes and (when := registration.came_late(baseline, candidate)):
+            notes.append(
+                f"registration {registration.name} of {registration.registered_on} {when}; it counts for nothing"
+            )
+        if notes:
+            registration, excluded = None, {}
+    if registration is not None:
+        ids = {run["run_id"] for run in (*baseline, *candidate)}
+        notes = [
+            f"the exclusion of run {run_id} of {day} came after the first result of the later side, or a build first "
+            "read it after results of both sides were published, and does not count"
+            for run_id, (day, _) in sorted(registration.excluded.items())
+            if run_id in ids and run_id not in excluded
+        ]
+    kept = tuple([run for run in runs if run["run_id"] not in excluded] for runs in (baseline, candidate))
+    sides = choose(*(registration.planned(kept[0], kept[1]) if registration else kept))
+    if sides is not None and registration is not None:
+        for side in sides:
+            begun, names = side.jobs[-1].runs[0]["started_at"], {job.runs[0]["job_id"] for job in side.jobs}
+            notes += [
+                f"planned run {run['run_id']} has not ended"
+                for run in side.open
+                if run["started_at"] <= begun or run["job_id"] in names
+            ]
+        if not all(side.succeeded for side in sides):
+            sides = None
+    counted = {run["run_id"] for side in sides or () for run in (*side.runs, *side.open)}
+    later = [run for runs in kept for run in runs if sides and run["run_id"] not in counted]
+    if sides is not None:
+        notes += _missed_again(sides, later, registration)
+    return Taken((kept[0], kept[1]), sides, registration, excluded, later, notes)
+
+
+def _missed_again(sides: tuple[Side, Side], later: Sequence[Run], registration: Registration | None) -> Iterator[str]:
+    """Runs recorded as continuing one that met its target, and that ended without it: maybe failures of their own.
+
+    With a registration those of the time of its planned runs.
+    """
+    first = {job.runs[0]["job_id"]: job.runs[0]["run_id"] for side in sides for job in side.succeeded}
+    newest = max(starts_of(sides))
+    for run in later:
+        is_in_time = registration is None or run["started_at"] <= newest
+        has_missed = run["status"] != "running" and run["target"] and run["target_duration_ms"] is None
+        if run["job_id"] in first and is_in_time and has_missed:
+            yield (
+                f"run {run['run_id']} continues run {first[run['job_id']]} after its target, does not meet it and is "
+                "not compared"
+            )
+
+
+def starts_of(sides: tuple[Side, Side]) -> list[datetime]:
+    return [job.runs[0]["started_at"] for side in sides for job in side.jobs]

@@ -1,0 +1,303 @@
+"""What makes the runs of two machines unlike, and what leaves their comparison open to objections."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from math import fsum
+from statistics import median
+
+from pipelines.analysis.compared_runs import Context, Taken, starts_of
+from pipelines.analysis.estimate import Estimate
+from pipelines.analysis.matched import Job, Run, Side, at_once
+from pipelines.analysis.registration import Quality, Registration
+from pipelines.analysis.verdict import RUN_FLOOR, minus
+from pipelines.base.dates import month_spans
+
+SIDE_NAMES = ("GPU", "Trainium")
+# What must be equal before two runs may be compared, as people call it (design 5).
+MATCHED = {
+    "model": "models", "dataset": "datasets", "seq_len": "sequence lengths", "global_batch_samples": "global batches",
+    "precision": "precisions", "target_words": "targets", "origin_checkpoint_id": "base checkpoints",
+    "target_split": "splits of the evaluation that met the target",
+}  # fmt: skip
+# Those that a run records of itself, one of each.
+FIELDS = {
+    "model": "model", "dataset": "dataset", "seq_len": "sequence length", "global_batch_samples": "global batch",
+    "precision": "precision",
+}  # fmt: skip
+_WORK = FIELDS | {"target": "target"}
+# What no work is without; some have no sequence, and no source records every batch and precision.
+_ALWAYS = ("model", "dataset")
+TRAIN_SPLITS = ("train", "training")
+# By what epochs are compared, the first that both sides record, and how far one may be from the dataset or another.
+EPOCH_KINDS = ("tokens", "samples")
+_DATASET_TOLERANCE = 0.05
+# How many times as often one side may be evaluated up to its target as the other.
+_EVALUATION_FACTOR = 2
+
+
+def faults_of(sides: tuple[Side, Side], registration: Registration | None, quality: Quality) -> list[str]:
+    """What makes the runs unlike; a declared workload id does not make them alike."""
+    runs = [run for side in sides for run in side.runs]
+    faults = []
+    for name, words in MATCHED.items():
+        values = [{run[name] for run in side.runs if name != "target_split" or run[name] is not None} for side in sides]
+        # A value that only some runs record is unknown of the others, not another value; no checkpoint is a start too.
+        known = set().union(*values) - ({None} if name != "origin_checkpoint_id" else set())
+        if len(known) > 1:
+            shown = sorted(str(value) if value not in (None, "") else "none" for value in known)
+            faults.append(f"runs of the workload have different {words}: {' and '.join(shown)}")
+    if sides[0].measure == "cost_to_target" and any(run["target_split"] in TRAIN_SPLITS for run in runs):
+        faults.append("the target was met on the training split, which shows no quality")
+    odd = [run for run in runs if run["tokens_per_dataset"] and abs(run["tokens_per_dataset"] - 1) > _DATASET_TOLERANCE]
+    if odd:
+        faults.append(
+            f"an epoch of run {odd[0]['run_id']} has {odd[0]['tokens_per_dataset']:.1%} of the dataset's tokens: "
+            "it is no pass over it"
+        )
+    faults += _unequal_epochs(sides)
+    impossible = [run["run_id"] for run in runs if run["is_impossible"]]
+    if sides[0].measure == "cost_per_million_tokens" and impossible:
+        faults.append(
+            f"run {impossible[0]} records more tokens than the peak of its chips allows: "
+            "they are counted of a core or device, or twice"
+        )
+    if registration is not None:
+        margin = registration.margin
+        if registration.split in TRAIN_SPLITS:
+            faults.append(f"registration {registration.name} is of the training split, which shows no quality")
+        declared = sorted({run["target_words"] for run in runs})
+        other = next((run for run in runs if run["target"] and run["target"][0] == margin.metric), None)
+        if other and other["target"][1] != margin.direction:
+            faults.append(
+                f"registration {registration.name} has the direction {margin.direction} for {margin.metric} and its "
+                f"runs {other['target'][1]}"
+            )
+        wanted = f"{margin.metric} {'>=' if margin.direction == 'max' else '<='} {registration.target_value or 0:g}"
+        if registration.target_value is not None and declared != [wanted]:
+            faults.append(f"registration {registration.name} has the target {wanted} and its runs {declared[0]}")
+        faults += [quality.reason] if quality.status in ("missed", "missing") else []
+    return faults
+
+
+def _unequal_epochs(sides: tuple[Side, Side]) -> list[str]:
+    """That an epoch of some job is no pass over what that of another is; a resumed run may count on from before."""
+    for kind in EPOCH_KINDS:
+        known = [
+            [run for job in side.jobs for run in [run for run in job.runs if kind in run["epoch_sizes"]][:1]]
+            for side in sides
+        ]
+        if all(known):
+            ordered = sorted([*known[0], *known[1]], key=lambda run: run["epoch_sizes"][kind])
+            least, most = (run["epoch_sizes"][kind] for run in (ordered[0], ordered[-1]))
+            if most <= least * (1 + _DATASET_TOLERANCE):
+                return []
+            words = f"an epoch has {least:,.0f} {kind} in run {ordered[0]['run_id']} and {most:,.0f} in run"
+            return [f"{words} {ordered[-1]['run_id']}, more than {_DATASET_TOLERANCE:.0%} apart"]
+    return []
+
+
+def costless(sides: tuple[Side, Side], basis: str) -> list[str]:
+    """Runs whose cost is unknown, or no cost at all."""
+    jobs = [(job, job.cost(basis, side.measure)) for side in sides for job in side.jobs]
+    costs = [(job.runs[0]["run_id"], cost, bool(job.units)) for job, cost in jobs]
+    unknown = [f"the {basis} cost of run {run_id} is not known" for run_id, cost, _ in costs if cost is None][:1]
+    return unknown or [
+        f"run {run_id} has a {sides[0].measure.replace('_', ' ')} of {minus(f'{cost:.2f}')} on the {basis} basis, "
+        "and only costs above zero can be compared"
+        for run_id, cost, has_done in costs
+        if cost is not None and (cost < 0 or (has_done and cost == 0))
+    ]
+
+
+def warnings_of(taken: Taken, context: Context, quality: Quality) -> list[str]:
+    """What leaves the comparison indicative, whatever its interval."""
+    sides, registration = taken.sides, taken.registration
+    assert sides is not None
+    runs = [run for side in sides for run in side.runs]
+    floor = max(RUN_FLOOR, registration.planned_runs) if registration else RUN_FLOOR
+    counts = [len(side.jobs) for side in sides]
+    warnings = []
+    if min(counts) < floor:
+        planned = "needed" if floor == RUN_FLOOR else "planned"
+        words = [f"{count} run{'s' * (count != 1)}" for count in counts]
+        warnings.append(f"{words[0]} on GPU and {words[1]} on Trainium, where {floor} a side are {planned}")
+    warnings += [quality.reason] if quality.status == "not shown" else []
+    warnings += [warning for run in runs for warning in run["warnings"]]
+    months = {f"{run['open_billing_month']:%Y-%m}" for run in runs if run["open_billing_month"] is not None}
+    if months:
+        shown = month_spans(months, lambda month: f"{date.fromisoformat(f'{month}-01'):%B %Y}").replace(", ", " and ")
+        warnings.append(f"{shown} is not reconciled: AWS may still change its lines")
+    return [
+        *warnings,
+        *_hidden(taken, context),
+        *_unrecorded(sides),
+        *_one_job(sides),
+        *_left_out(taken, context),
+        *_unread(taken, context),
+        *_unrated(taken, context),
+        *taken.notes,
+    ]
+
+
+def rarely_evaluated(sides: tuple[Side, Side], found: Estimate | None) -> Iterator[str]:
+    """That the side that costs more was evaluated so rarely that it may have met its target much earlier.
+
+    Fewer evaluations of the cheaper side only make it look more expensive than it is.
+    """
+    if sides[0].measure != "cost_to_target" or found is None or found.conclusion in (None, "undecided"):
+        return
+    counts = [median(sum(run["evaluation_count"] for run in job.runs) for job in side.succeeded) for side in sides]
+    rare = 0 if found.saving > 0 else 1
+    if counts[rare] and counts[1 - rare] > _EVALUATION_FACTOR * counts[rare]:
+        hours = [f"{median(map(_hours_per_evaluation, side.succeeded)):,.1f}" for side in sides]
+        yield (
+            f"{SIDE_NAMES[rare]} runs were evaluated every {hours[rare]} hours up to the target and "
+            f"{SIDE_NAMES[1 - rare]} runs every {hours[1 - rare]} hours, so the former may have met it much earlier"
+        )
+
+
+def _hours_per_evaluation(job: Job) -> float:
+    times = [run["target_duration_ms"] for run in job.runs]
+    lasted = [(run["ended_at"] - run["started_at"]).total_seconds() * 1000 for run in job.runs]
+    used = fsum(whole if time is None else float(time) for time, whole in zip(times, lasted, strict=True))
+    return used / 3_600_000 / max(1, sum(run["evaluation_count"] for run in job.runs))
+
+
+def _hidden(taken: Taken, context: Context) -> Iterator[str]:
+    """Runs of other workloads that record the same work, or lack a field that would show whether they do.
+
+    Of those that started after the last planned run, none could have been one.
+    """
+    assert taken.sides is not None
+    newest = max(starts_of(taken.sides))
+    for side in taken.sides:
+        run = side.succeeded[0].runs[0]
+        alike = [other for other in context.alike(run) if not taken.registration or other["started_at"] <= newest]
+        found = [(other, [name for name in _WORK if other[name] is None]) for other in alike]
+        same = [other for other, missing in found if not missing]
+        if same:
+            yield (
+                f"{len(same)} run{'s' * (len(same) != 1)} of the same work on {run['instance_type']} declare "
+                f"the workload {same[0]['workload_id']} and are not compared"
+            )
+        lacking = {name for _, missing in found for name in missing}
+        if lacking:
+            words = " or ".join(_WORK[name] for name in _WORK if name in lacking)
+            run_ids = [other["run_id"] for other, missing in found if missing]
+            are = ("are", "record") if len(run_ids) > 1 else ("is", "records")
+            yield (
+                f"{_first_of(run_ids)} on {run['instance_type']} may be of the same work, {are[1]} no {words} and "
+                f"{are[0]} not compared"
+            )
+
+
+def _unrecorded(sides: tuple[Side, Side]) -> Iterator[str]:
+    """Runs without a model, a dataset or what another run records: unknown is not equal. To compile is no work."""
+    runs = [run for side in sides for run in side.runs if run["purpose"] != "compile_only"]
+    for field, words in FIELDS.items():
+        lacking = [run["run_id"] for run in runs if not run[field]]
+        if lacking and (field in _ALWAYS or len(lacking) < len(runs)):
+            yield f"{_first_of(lacking)} record{'s' * (len(lacking) == 1)} no {words}"
+
+
+def _first_of(run_ids: Sequence[str]) -> str:
+    shown, more = " and ".join(run_ids[:3]), len(run_ids) - 3
+    return f"runs {shown}" + (f" and {more} more" if more > 0 else "") if len(run_ids) > 1 else f"run {shown}"
+
+
+def _one_job(sides: tuple[Side, Side]) -> Iterator[str]:
+    """Runs that at the same time, on other machines, evaluated to nearly the same values."""
+    for side in sides:
+        for before, run in at_once(job.runs[0] for job in side.jobs):
+            names = f"{before['run_id']} and {run['run_id']}"
+            yield f"runs {names} have the same evaluations at the same time and may be one job"
+
+
+def _unrated(taken: Taken, context: Context) -> Iterator[str]:
+    """Runs of the larger set that the registration takes the failure rate from, but that are not on the bill."""
+    registration = taken.registration
+    if registration is None or registration.failure_rate_from is None:
+        return
+    since, until = registration.failure_rate_from, registration.registered_on
+    run_ids = [
+        run["run_id"]
+        for run in context.unrated
+        if run["started_at"].date() >= since and run["ended_at"].date() <= until
+    ]
+    if run_ids:
+        verb, them = ("have", "them") if len(run_ids) > 1 else ("has", "it")
+        yield (
+            f"{_first_of(sorted(run_ids))} that ended since {since} {verb} no cost on the bill that can be compared, "
+            f"and the failure rate does not count {them}"
+        )
+
+
+def _left_out(taken: Taken, context: Context) -> Iterator[str]:
+    """Ended runs of the workload on either machine that are not compared; of a registration those it is about."""
+    sides, registration = taken.sides, taken.registration
+    assert sides is not None
+    first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
+    counted = {run["run_id"] for runs in taken.kept for run in runs} | {*taken.excluded}
+    starts = starts_of(sides)
+    listed = {run_id for run_ids in (registration.listed.values() if registration else ()) for run_id in run_ids}
+    for run in context.left_out:
+        if run["run_id"] in counted:
+            continue
+        is_of_workload, is_listed = run["workload_id"] == first["workload_id"], run["run_id"] in listed
+        is_of_currency = run["billing_currency"] == first["billing_currency"]
+        is_alone = (
+            is_of_currency and run["is_alone"] and (registration is not None or run["instance_type"] == "unknown")
+        )
+        is_of_side = run["instance_type"] in {*types, "unknown", "mixed"} and not is_of_currency
+        since = min(min(starts).date(), registration.registered_on) if registration else run["started_at"].date()
+        is_in_time = since <= run["started_at"].date() and (registration is None or run["started_at"] <= max(starts))
+        if is_listed and (not is_of_workload or not is_of_currency or is_alone):
+            why = run.get("why") or _why_alone(run, first)
+            yield f"run {run['run_id']} that the registration lists {why} and is not compared"
+        elif is_of_workload and is_in_time and (is_of_side or is_alone):
+            yield f"run {run['run_id']} of the workload {run.get('why') or _why_alone(run, first)} and is not compared"
+    for run_id in sorted(listed - {run["run_id"] for run in context.left_out}):
+        yield f"run {run_id} that the registration lists is not recorded"
+
+
+def _why_alone(run: Run, first: Run) -> str:
+    if run["billing_currency"] != first["billing_currency"]:
+        return f"is billed in {run['billing_currency'] or 'two currencies'}"
+    if run["workload_id"] != first["workload_id"]:
+        return f"is of the workload {run['workload_id']}"
+    return f"ran on {run['instance_type']} machines, where none completed"
+
+
+def _unread(taken: Taken, context: Context) -> Iterator[str]:
+    """Runs that may be of this pair, or of the set its failure rate is from, and how they ended is not certain."""
+    sides, registration = taken.sides, taken.registration
+    assert sides is not None
+    first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
+    newest = max(starts_of(sides))
+    since = registration.failure_rate_from if registration else None
+    for run in context.unread:
+        started, ended = run["started_at"], run["last_seen_at"]
+        target = run["target_metric"], run["target_direction"], run["target_value"]
+        is_alike = run["declared_workload_id"] == first["workload_id"] or (
+            run["declared_workload_id"] is None
+            and all(run[name] in (None, first[name]) for name in FIELDS)
+            and target in ((None, None, None), first["target"])
+        )
+        is_in_time = registration is None or started is None or started <= newest
+        is_of_pair = is_alike and is_in_time and run["instance_type"] in {None, *types}
+        if is_of_pair or (since and (ended is None or ended.date() >= since)):
+            name = f"run {run['run_id']}" if run["run_id"] else "a run that is not known"
+            yield f"an event of {name} cannot be read, so that the runs of this workload may not be all"
+
+
+def support_of(taken: Taken, quality: Quality) -> list[str]:
+    support = [quality.reason] if quality.status == "met" else []
+    if taken.registration is not None:
+        support.append(f"registered as {taken.registration.name} on {taken.registration.registered_on}")
+        support += [f"run {run_id} is excluded: {reason}" for run_id, reason in sorted(taken.excluded.items())]
+    assert taken.sides is not None
+    merged = [job for side in taken.sides for job in side.jobs if len(job.runs) > 1]
+    support += [f"runs {' and '.join(run['run_id'] for run in job.runs)} are one run" for job in merged]
+    unended = sum(len(side.open) for side in taken.sides)
+    support += [f"{unended} without a recorded end left out"] if unended else []
+    return support + ([f"later runs are not judged: {len(taken.later)}"] if taken.later else [])
