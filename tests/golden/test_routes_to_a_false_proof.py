@@ -238,6 +238,16 @@ def added(*more: dict[str, Any]) -> Callable[[Runs], Runs]:
     return route
 
 
+def one_job(error: float) -> Callable[[Runs], Runs]:
+    """All Trainium runs at the same time on one machine, their losses so far apart."""
+
+    def on_one_machine(run: dict[str, Any]) -> dict[str, Any]:
+        loss, is_billed = 2 + int(run["run_id"][-1]) * error, run["run_id"] == "trainium-1"
+        return run | {"machine": "i-0trainium1", "day": 11, "hours": 0.5, "loss": loss, "is_billed": is_billed}
+
+    return lambda runs: [on_one_machine(run) if run["kind"] == TRN1 else run for run in runs]
+
+
 NO_TARGET = dict.fromkeys(("target_metric", "target_value", "target_direction"))
 EXPENSIVE = {"like": "trainium-1", "machine": "i-0other", "day": 25, "hours": 1.0}
 FAILED = EXPENSIVE | {"loss": None, "day": 10}
@@ -283,21 +293,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         "i-0trainium1 left run trainium-1 15 minutes before it came back, and $5.38 of idle time after that are not",
     ),
     "one job under two run ids": (
-        lambda runs: [
-            run
-            | (
-                {
-                    "machine": "i-0trainium1",
-                    "day": 11,
-                    "hours": 0.5,
-                    "loss": 2.0,
-                    "is_billed": run["run_id"] == "trainium-1",
-                }
-                if run["run_id"].startswith("trainium")
-                else {}
-            )
-            for run in runs
-        ],
+        one_job(error=0),
         "1 run on Trainium",
     ),
     "a workload id that hides expensive runs": (
@@ -411,21 +407,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         "runs trainium-1 and trainium-2 have the same evaluations at the same time and may be one job",
     ),
     "one job under two run ids, with rounding errors": (
-        lambda runs: [
-            run
-            | (
-                {
-                    "machine": "i-0trainium1",
-                    "day": 11,
-                    "hours": 0.5,
-                    "loss": 2 + int(run["run_id"][-1]) * 1e-7,
-                    "is_billed": run["run_id"] == "trainium-1",
-                }
-                if run["kind"] == TRN1
-                else {}
-            )
-            for run in runs
-        ],
+        one_job(error=1e-7),
         "1 run on Trainium",
     ),
     "one side that records nothing of its data": (
