@@ -1,8 +1,7 @@
 -- One row per payer × delivered month × currency × delivery that was ever published: what it held.
--- The row of a delivery is made when it is first built, and the rows of earlier deliveries are
--- taken over from the last publication. Where several exports deliver the payer's month, their versions together are the
--- delivery. A warehouse made anew knows the deliveries of today alone. What a delivery left
--- out altogether has a row of it too, of no line.
+-- The row of a delivery is made when it is first built, and the rows of earlier deliveries are taken over from the last
+-- publication. Where several exports deliver the payer's month, their versions together are the delivery. A warehouse
+-- made anew knows the deliveries of today alone. What a delivery left out altogether has a row of it too, of no line.
 with delivery as (
     select billing_period, payer_account_id, billing_currency, string_agg(source_name, ', ' order by source_name) as source_name,
         string_agg(delivery_id, ', ' order by source_name) as delivery_id
