@@ -84,7 +84,7 @@ def workload_named(marts: Engine, name: str) -> tuple[str, str]:
     )
     if not runs.height:
         raise UsageError(f"Workload {name!r} not found; `trainledger compare` lists the compared workloads.")
-    workload = runs["workload_id"].min()
+    workload = str(runs["workload_id"].min())
     completed = runs.filter(workload_id=workload, status="completed")
     gpu, trainium = (completed.filter(accelerator_family=family).height for family in ("gpu", "trainium"))
     return workload, (
