@@ -42,7 +42,10 @@ def rows_of(marts: Engine, workload: str | None, basis: str | None) -> pl.DataFr
     """
     rows = marts.query("select * from mart_silicon_comparison")
     if workload is not None:
-        rows = rows.filter(workload_id=_named(marts, rows, workload))
+        workload_id, why_not = workload_named(marts, workload)
+        if why_not:
+            raise UsageError(why_not)
+        rows = rows.filter(workload_id=workload_id)
     if not rows.height:
         raise UsageError(
             "No workload has a completed run on both GPU and Trainium; `trainledger report` lists all workloads."
@@ -60,11 +63,17 @@ def recommendation_of(marts: Engine, workload_id: str, currency: str) -> dict[st
     return rows.row(0, named=True) if rows.height else None
 
 
-def _named(marts: Engine, rows: pl.DataFrame, name: str) -> str:
-    compared = rows["workload_id"].unique().sort().to_list()
+def workload_named(marts: Engine, name: str) -> tuple[str, str]:
+    """The workload of this id, or of a part that only one compared workload has, and why it is not compared, if so.
+
+    UsageError where several have the part, or none.
+    """
+    compared = marts.query("select distinct workload_id from mart_silicon_comparison order by 1")[
+        "workload_id"
+    ].to_list()
     found = [name] if name in compared else [known for known in compared if name.lower() in known.lower()]
     if len(found) == 1:
-        return found[0]
+        return found[0], ""
     if found:
         more = f" and {len(found) - _MANY} more" if len(found) > _MANY else ""
         raise UsageError(
@@ -75,10 +84,10 @@ def _named(marts: Engine, rows: pl.DataFrame, name: str) -> str:
     )
     if not runs.height:
         raise UsageError(f"Workload {name!r} not found; `trainledger compare` lists the compared workloads.")
-    workload = runs["workload_id"].min()
+    workload = str(runs["workload_id"].min())
     completed = runs.filter(workload_id=workload, status="completed")
     gpu, trainium = (completed.filter(accelerator_family=family).height for family in ("gpu", "trainium"))
-    raise UsageError(
+    return workload, (
         f"{workload} is not compared: it has {counted(gpu, 'completed run')} on GPU and {trainium} on Trainium, "
         "and needs one on each, on one instance type and in one currency; detail_comparison_near_miss lists runs that "
         "almost match."

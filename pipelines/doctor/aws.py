@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pipelines.base.address import bucket_and_prefix
-from pipelines.base.aws import code_of, connect, entries_of, requesting
+from pipelines.base.aws import connect, entries_of, requesting
 from pipelines.base.errors import SourceError, TrainledgerError
 from pipelines.config.sources import BillingSource
 from pipelines.doctor.finding import Finding, Subject, denied, is_denied
@@ -95,33 +95,6 @@ def _activation(subject: Subject, source: BillingSource, tags: Mapping[str, Sequ
     active = [tag["TagKey"] for tag in known if tag["Status"] == "Active" and is_of_caller(tag["TagKey"])]
     none = "none; activate keys such as iamPrincipal/team to have the team of who called Amazon Bedrock"
     yield subject.ok("activated tags of callers", f"{', '.join(active) or none}.")
-
-
-def may_describe_capacity(source: Any) -> Iterator[Finding]:
-    """Whether the reserved capacity of each region of a [[reservations]] source may be read from AWS."""
-    from botocore.exceptions import ClientError
-
-    subject = Subject(f"reservations {source.name}")
-    reach = {"endpoint_url": source.endpoint_url, "profile": source.profile}
-    for region in source.queried_regions:
-        check = region or "region of profile"
-        for thing in ("CapacityReservations", "CapacityBlocks"):
-            action = f"ec2:Describe{thing}"
-            try:
-                client = connect("ec2", subject.name, **reach, region=region, hurried=True)[1]
-                with _querying(action):
-                    try:
-                        getattr(client, f"describe_capacity_{thing.removeprefix('Capacity').lower()}")(DryRun=True)
-                    except ClientError as answer:
-                        # A dry run is refused by this name where the real call would be answered.
-                        if code_of(answer) != "DryRunOperation":
-                            raise
-                yield subject.ok(check, f"{action} is permitted.")
-            except _Denied as error:
-                # Without the permission this source cannot be read at all.
-                yield subject.fail(check, str(error), error.exit_code)
-            except TrainledgerError as error:
-                yield subject.unchecked(check, str(error))
 
 
 def _unknown(subject: Subject, source: BillingSource, thing: str) -> Finding:

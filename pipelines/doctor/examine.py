@@ -12,7 +12,7 @@ from pipelines.base.console import counted
 from pipelines.config import sources
 from pipelines.config.access import Access
 from pipelines.config.settings import Settings, Warehouse
-from pipelines.doctor.aws import ACTIVATION, DEFINITION, examine_account, may_describe_capacity
+from pipelines.doctor.aws import ACTIVATION, DEFINITION, examine_account
 from pipelines.doctor.billing import BillExam
 from pipelines.doctor.finding import Finding, Stop, Subject, until_stopped
 from pipelines.ingest.inventory.answers import Inventory
@@ -20,7 +20,7 @@ from pipelines.ingest.inventory.commitments import read_commitments
 from pipelines.ingest.inventory.invoices import read_invoices
 from pipelines.ingest.inventory.offers import read_offers
 from pipelines.ingest.inventory.registrations import REGISTRATION, read_registrations
-from pipelines.ingest.inventory.reservations import ANSWERS, read_reservations
+from pipelines.ingest.inventory.reservations import read_reservations
 from pipelines.ingest.runs.tracker import require_known_kind, runs_fingerprint
 from pipelines.ingest.serving import cloudwatch
 from pipelines.models.warehouse import PRIVATE, work_folder
@@ -114,12 +114,14 @@ def examine_serving(source: sources.ServingSource) -> Iterator[Finding]:
 
 @until_stopped
 def examine_reservations(held: Sequence[sources.AnswerSource], families: Mapping[str, str]) -> Iterator[Finding]:
-    """Sources of reserved capacity: their files, read as a build reads them, or the permission to ask AWS."""
+    """Sources of reserved capacity, each read alone, then together what is readable: two sources may contradict."""
     readable = []
     for source in held:
-        findings = [*(_saved(source, source.location, families) if source.location else may_describe_capacity(source))]
+        read = partial(read_reservations, [source], families)
+        subject = Subject(f"reservations {source.name}")
+        findings = [*examine_inventory(subject, "reservation", read, "reservation_id")]
         yield from findings
-        if source.location and all(finding.status != "fail" for finding in findings):
+        if all(finding.status != "fail" for finding in findings):
             readable.append(source)
     if len(readable) > 1:
         with Subject("reservations").trying("agree"):
@@ -127,22 +129,9 @@ def examine_reservations(held: Sequence[sources.AnswerSource], families: Mapping
 
 
 @until_stopped
-def _saved(source: sources.AnswerSource, location: str, families: Mapping[str, str]) -> Iterator[Finding]:
-    subject = Subject(f"reservations {source.name}")
-    with subject.trying("reachable", "s3:ListBucket", location):
-        _, files, _ = ANSWERS.files(source, hurried=True)
-    summary = f"{location} holds {counted(len(files), 'file')} of reservations."
-    yield subject.judged("reachable", summary, is_ok=bool(files))
-    read = partial(read_reservations, [source], families)
-    yield from examine_inventory(subject, "reservation", read, "reservation_id", location)
-
-
-@until_stopped
-def examine_inventory(
-    subject: Subject, noun: str, read: Callable[[], Inventory], key: str = "", location: str = ""
-) -> Iterator[Finding]:
+def examine_inventory(subject: Subject, noun: str, read: Callable[[], Inventory], key: str = "") -> Iterator[Finding]:
     """A source of capacity, commitments, invoices or offers, read as a build reads it: how many it has, by `key`."""
-    with subject.trying("readable", "s3:GetObject" if location else "", location):
+    with subject.trying("readable"):
         found = read()
     # A billing period of FOCUS has no invoice.
     held = len({*found.table[key]} - {""}) if key else found.table.height

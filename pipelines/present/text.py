@@ -26,12 +26,16 @@ def show_key_figures(engine: Engine, console: Console) -> None:
         console.say(line, hang=_BASIS_AT)
 
 
-def show_text(template: str, rows: Mapping[str, Any], console: Console) -> None:
-    """Print the lines of a template; those with tabs between their cells are a table, the first one its head."""
+def show_text(template: str, rows: Mapping[str, Any], console: Console, *, has_figures: bool = False) -> None:
+    """Print the lines of a template; those with tabs between their cells are a table, the first one its head.
+
+    With figures, all columns of a table but the first have them, flush right.
+    """
     for is_table, lines in groupby(_lines(template, rows), key=lambda line: "\t" in line):
         if is_table:
             head, *cells = (line.split("\t") for line in lines)
-            console.table(pl.DataFrame(cells, schema=dict.fromkeys(head, pl.String), orient="row"))
+            frame = pl.DataFrame(cells, schema=dict.fromkeys(head, pl.String), orient="row")
+            console.table(frame, figures=head[1:] if has_figures else None)
         else:
             for line in lines:
                 console.paragraph(line) if line else console.say("")

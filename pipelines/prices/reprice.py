@@ -12,11 +12,12 @@ import polars as pl
 from pipelines.analysis.repricing import break_even_baseline_price, repriced_saving
 from pipelines.base.console import Console
 from pipelines.base.errors import CheckError, UsageError
+from pipelines.compare.tables import workload_named
 from pipelines.config.settings import Settings
-from pipelines.engine import Engine
 from pipelines.engine.duckdb import quoted
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
+from pipelines.present.text import show_text
 from pipelines.prices.book import Price, PriceBook, published_book, reviewed_book
 
 Pair = tuple[str | None, str | None]
@@ -131,7 +132,9 @@ def repriced(settings: Settings, workload: str, at: date, offer: str, region: st
         for side in SIDES
     )
     with open_marts(warehouse, published_of(warehouse)) as marts:
-        workload_id = _workload(marts, workload)
+        workload_id, why_not = workload_named(marts, workload)
+        if why_not:
+            raise CheckError(why_not)
         pairs = marts.query(
             "select workload_id, baseline_instance_type, candidate_instance_type, billing_currency, unit_measure, "
             "max(saving_ratio) filter (where cost_basis = 'effective') as effective_saving, "
@@ -142,7 +145,9 @@ def repriced(settings: Settings, workload: str, at: date, offer: str, region: st
             "group by all having max(saving_ratio) is not null order by all"
         )
         if pairs.is_empty():
-            raise CheckError(f"{workload_id} cannot be repriced: {_one_sided(marts, workload_id)}.")
+            compared = f"from mart_silicon_comparison where workload_id = {quoted(workload_id)}"
+            reason = marts.query(f"select min(verdict_reason) as reason {compared}")["reason"][0]
+            raise CheckError(f"{workload_id} cannot be repriced: its comparison claims nothing: {reason}.")
         book = published_book(marts)
     return [_pair(book, pair, at, offer, region) for pair in pairs.iter_rows(named=True)]
 
@@ -188,37 +193,6 @@ def _side(book: PriceBook, pair: dict[str, Any], side: str, at: date, offer: str
     return Side(price, run_count=pair[f"{side}_runs"], hours=hours, cost=hours * price.usd_per_hour)
 
 
-def _workload(marts: Engine, name: str) -> str:
-    """The workload named, whole or by a part that only it has."""
-    known: list[str] = marts.query("select distinct workload_id from mart_run_cost order by 1")["workload_id"].to_list()
-    if name in known:
-        return name
-    found = [workload for workload in known if name.lower() in workload.lower()]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UsageError(f"{name} matches {len(found)} workloads, such as {found[0]} and {found[1]}; write more of it.")
-    raise UsageError(f"Workload {name} not found; `trainledger compare` lists the compared workloads.")
-
-
-def _one_sided(marts: Engine, workload_id: str) -> str:
-    runs: pl.DataFrame = marts.query(
-        "select accelerator_family, instance_type, count(*) filter (where status = 'completed' and is_billed) as runs "
-        f"from mart_run_cost where workload_id = {quoted(workload_id)} group by all order by all"
-    )
-    counts = dict(runs.group_by("accelerator_family").agg(pl.col("runs").sum()).iter_rows())
-    counted = " and ".join(
-        f"{counts.get(family) or 'no'} on {name}" for family, name in zip(FAMILIES, ("GPU", "Trainium"), strict=True)
-    )
-    if all(counts.get(family) for family in FAMILIES):
-        compared = f"from mart_silicon_comparison where workload_id = {quoted(workload_id)}"
-        reasons = marts.query(f"select verdict_reason {compared} order by all")["verdict_reason"]
-        if len(reasons):
-            return f"its comparison claims nothing: {reasons[0]}"
-        return f"it has {counted}, but no unit of work that every run of both sides measured"
-    return f"of its completed runs the bill has {counted}"
-
-
 def frame_of(found: Sequence[Repriced]) -> pl.DataFrame:
     """One flat row a comparison; amounts and ratios as text, exact to six places."""
     rows = []
@@ -258,65 +232,12 @@ def frame_of(found: Sequence[Repriced]) -> pl.DataFrame:
 
 def show(found: Sequence[Repriced], console: Console) -> None:
     """Print each comparison: both instance types, then the saving in sentences."""
-    for number, one in enumerate(found):
-        if number:
-            console.say("")
-        _show(one, console)
-
-
-def _show(one: Repriced, console: Console) -> None:
-    prices = [side.price for side in one.sides]
-    console.paragraph(f"{one.subject}, at {prices[0].offer} prices of {one.at} in {one.region_id}")
-    if one.unit_measure:
-        unit = one.unit_measure.removeprefix("cost_per_").removeprefix("cost_to_").replace("_", " ")
-        head = (
-            "instance type",
-            "price held",
-            "runs",
-            f"instance-hours per {unit}",
-            "USD per instance-hour",
-            f"USD per {unit}",
-        )
-        rows = [
-            (price.instance_type, f"{price.since}; {price.evidence}", str(side.run_count), f"{side.hours:,.4f}",
-             _usd(price.usd_per_hour), f"{side.cost:,.4f}")
-            for price, side in zip(prices, one.sides, strict=True)
-        ]  # fmt: skip
-    else:
-        head = ("instance type", "price held", "USD per hour then", "USD per hour")
-        thens = [side.then for side in one.sides if side.then]
-        rows = [
-            (price.instance_type, f"{then.since}; {price.since}", _usd(then.usd_per_hour), _usd(price.usd_per_hour))
-            for price, then in zip(prices, thens, strict=True)
-        ]
-        prices = thens + prices
-    console.table(pl.DataFrame(rows, schema=head, orient="row"), figures=head[1:])
-    even = f"{_usd(one.break_even_baseline_usd)} USD per hour of {one.sides[0].price.instance_type}"
-    interval = f" ({_percent(one.low)} to {_percent(one.high)})" if one.low is not None and one.high is not None else ""
-    how = f"Measured on the bill at {one.before.split()[-1]} cost" if one.unit_measure else "As claimed"
-    cheaper, before = f"Trainium is {_cheaper(one.saving)}", _cheaper(one.saving_before)
-    sentences = [
-        f"At these list prices {cheaper}{interval}.",
-        f"{how}, it was {before}.",
-        f"The two cost the same at {even}.",
-        *(f"{note[0].upper()}{note[1:]}." for note in one.notes),
-        *dict.fromkeys(f"{price.instance_type}: {price.source}." for price in prices),
-        "Basis: list price of instances only; commitments, credits, storage and network are excluded.",
-    ]
-    for sentence in sentences:
-        console.paragraph(sentence)
-
-
-def _cheaper(saving: Decimal) -> str:
-    return f"{_percent(abs(saving))} {'cheaper' if saving >= 0 else 'more expensive'}"
-
-
-def _percent(ratio: Decimal | None) -> str:
-    return "unknown" if ratio is None else f"{ratio * 100:.1f}%"
-
-
-def _usd(amount: Decimal) -> str:
-    return f"{amount:,.4f}".rstrip("0").rstrip(".") if amount < 1 else f"{amount:,.2f}"
+    shown = []
+    for one in found:
+        prices = [*filter(None, (side.then for side in one.sides)), *(side.price for side in one.sides)]
+        sources = [*dict.fromkeys(f"{price.instance_type}: {price.source}" for price in prices)]
+        shown.append(vars(one) | {"even": one.break_even_baseline_usd, "sources": sources})
+    show_text("reprice.txt.j2", {"found": shown}, console, has_figures=True)
 
 
 def _six(amount: Decimal | None) -> str | None:

@@ -35,8 +35,7 @@ def durable_checkpoints(checkpoint: pl.DataFrame) -> pl.DataFrame:
 
 
 def working_time(attempt: pl.DataFrame, phase: pl.DataFrame, durable: pl.DataFrame) -> pl.DataFrame:
-    """Each attempt with `trains_ms`, when its start-up is over, and `kept_ms`, up to when its work survived; with
-    `train_ms` and `saved_ms`, its first declared training and its last save, and whether it `is_last`."""
+    """Each attempt with `trains_ms`, when its start-up is over, and `kept_ms`, up to when its work survived."""
     is_startup = pl.col("phase").is_in(STARTUP_PHASES)
     begun = phase.group_by("run_id", "attempt_no").agg(
         train_ms=pl.col("started_ms").filter(pl.col("phase") == "train").min(),

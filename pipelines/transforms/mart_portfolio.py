@@ -34,10 +34,8 @@ def build(**table: pl.DataFrame) -> Rows:
     """Every workload that is declared or has a billed run, and every served model; the most at stake of each first."""
     newest: Any = table["fct_ledger"]["usage_date"].max()
     prices, offers, compared = table["mart_price_book"], table["stg_aws__capacity_offer"], runs_of(table)
-    counts = dict(prices.select("instance_type", "accelerator_count").drop_nulls().unique().iter_rows())
     rows: Rows = [
-        _row(case, newest, offers, counts) | pilot_plan(case, compared, prices, offers)
-        for case in workload_cases(table)
+        _row(case, newest, offers) | pilot_plan(case, compared, prices, offers) for case in workload_cases(table)
     ]
     known = {row["workload_id"] for row in rows}
     rows += [_without_runs(name) for name in table["declared_workload"]["workload_id"].sort() if name not in known]
@@ -73,7 +71,7 @@ def _without_runs(workload_id: str) -> Row:
     }
 
 
-def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame, counts: dict[str, int]) -> Row:
+def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame) -> Row:
     pair, decision = case.pair, case.decision
     completed = [case.runs.filter(accelerator_family=family, status="completed").height for family in FAMILIES]
     done = {side: pair[f"{side}_run_count"] if pair else count for side, count in zip(SIDES, completed, strict=True)}
@@ -96,7 +94,6 @@ def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame, counts: dict[str
         "monthly_at_stake_usd": stake,
         "at_stake_evidence": evidence,
         **bought(recent),
-        **cheapest(case, decision.recommendation, recent, offers, counts),
         **offered(case, offers),
         "missing_evidence": "; ".join(_missing(case, done)) or None,
     }
@@ -170,45 +167,3 @@ def offered(case: WorkloadCase, offers: pl.DataFrame) -> Row:
             found[f"{side}_lead_days"] = row["lead_days"]
         found[f"{side}_placement_score"] = here["placement_score"].max()
     return found
-
-
-def cheapest(
-    case: WorkloadCase, recommendation: str, recent: pl.DataFrame, offers: pl.DataFrame, counts: dict[str, int]
-) -> Row:
-    """The lowest price of an instance-hour of the recommended family, else of the one it spends the most on: as billed,
-    or as offered in time. The cost of Spot interruptions is not included."""
-    spent = recent.group_by("accelerator_family").agg(pl.col("effective_cost_usd").sum())
-    most = spent.sort("effective_cost_usd", "accelerator_family")["accelerator_family"].to_list()[-1:]
-    if recent["effective_cost_usd"].null_count() and spent.height > 1:
-        most = []
-    families = [recommendation] if recommendation in FAMILIES else most
-    found: list[tuple[float, str, str, str]] = []
-    billed = (
-        recent.drop_nulls("effective_cost_usd")
-        .filter(pl.col("accelerator_family").is_in(families))
-        .group_by("instance_type", "market")
-    )
-    for instance_type, market, usd, hours in billed.agg(
-        pl.col("effective_cost_usd").sum(), pl.col("accelerator_hours").sum().cast(pl.Float64)
-    ).iter_rows():
-        if count := counts.get(instance_type.removeprefix("ml.")):
-            found.append((float(usd) / hours * count, instance_type, market, "billed"))
-    if case.currency == CURRENCY:
-        in_time = in_region(offers, case.declared).filter(
-            pl.col("accelerator_family").is_in(families),
-            pl.col("lead_days") <= case.inputs["need_within_days"],
-            pl.col("price_per_hour_usd").is_not_null(),
-        )
-        found += [
-            (float(row["price_per_hour_usd"]), row["instance_type"], row["purchase_option"], "offered")
-            for row in in_time.iter_rows(named=True)
-        ]
-    if not found:
-        return {}
-    usd, instance_type, market, evidence = min(found)
-    return {
-        "cheapest_instance_type": instance_type,
-        "cheapest_purchase_option": market,
-        "cheapest_price_per_hour_usd": usd,
-        "cheapest_evidence": evidence,
-    }

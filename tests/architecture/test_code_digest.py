@@ -129,7 +129,6 @@ def test_an_edit_of_a_module_rebuilds_just_the_tables_it_makes(
     ("module", "tables"),
     [
         ("pipelines.analysis.commitment_baseline", {"marts/mart_commitment_recommendation"}),
-        ("pipelines.analysis.checkpoint_interval", {"detail/detail_checkpoint_advice"}),
         ("pipelines.ingest.billing.values", {"raw/aws_cur_line_item", "raw/aws_focus_line_item"}),
         ("pipelines.ingest.runs.wandb", {f"raw/{name} of wandb" for name in RAW_TABLES}),
         ("pipelines.ingest.inventory.commitments", {"raw/aws_commitment"}),

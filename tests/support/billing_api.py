@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
-from urllib.parse import parse_qs
 
 
 @dataclass
@@ -31,11 +30,6 @@ class BillingApi:
             return 200, answer[page] | ({"NextToken": str(page + 1)} if page + 1 < len(answer) else {})
         return 200, answer
 
-    def dry_run(self, operation: str) -> str:
-        self.calls.append(operation)
-        code = self.answers.get(operation, "UnauthorizedOperation")
-        return f"<Response><Errors><Error><Code>{code}</Code><Message>.</Message></Error></Errors></Response>"
-
 
 @contextmanager
 def billing_api() -> Iterator[BillingApi]:
@@ -45,12 +39,9 @@ def billing_api() -> Iterator[BillingApi]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            if target := self.headers.get("X-Amz-Target"):
-                status, answer = api.answer(target.rpartition(".")[2], json.loads(body or b"{}"))
-                text = json.dumps(answer).encode()
-            else:
-                # EC2 takes forms and gives XML; all that is requested of it are dry runs, which always end in an error.
-                status, text = 400, api.dry_run(parse_qs(body.decode())["Action"][0]).encode()
+            operation = self.headers["X-Amz-Target"].rpartition(".")[2]
+            status, answer = api.answer(operation, json.loads(body or b"{}"))
+            text = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/x-amz-json-1.1")
             self.send_header("Content-Length", str(len(text)))

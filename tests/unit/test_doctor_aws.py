@@ -8,16 +8,17 @@ import urllib.request
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.aws_answers import aws_answers
 from support.billing_api import BillingApi, billing_api
 from support.bills import instance_hour, write_export
 
 from pipelines.config.settings import load_settings
-from pipelines.doctor.aws import examine_account, may_describe_capacity
-from pipelines.doctor.examine import examine
+from pipelines.config.sources import AnswerSource
+from pipelines.doctor.aws import examine_account
+from pipelines.doctor.examine import examine, examine_reservations
 from pipelines.doctor.finding import Finding, exit_code
 
 NOW = datetime(2026, 7, 4, 12)
@@ -295,21 +296,15 @@ def test_aws_is_not_called_about_another_store_unless_configured(
         assert findings["billing payer", check].message.startswith("because endpoint_url points to another store")
 
 
-def test_reserved_capacity_is_checked_by_a_dry_run(api: BillingApi) -> None:
-    source = SimpleNamespace(name="aws", queried_regions=("us-west-2",), profile=None, endpoint_url=api.url)
-    # EC2 answers a dry run of what is permitted with an error of this name.
-    api.answers = {"DescribeCapacityReservations": "DryRunOperation"}
-    findings = list(may_describe_capacity(source))
-    assert findings == [
-        Finding("reservations aws", "us-west-2", "ok", "ec2:DescribeCapacityReservations is permitted."),
-        Finding(
-            "reservations aws",
-            "us-west-2",
-            "fail",
-            "ec2:DescribeCapacityBlocks on * is denied: add it with deploy/iam-policy.json.",
-            3,
-        ),
-    ]
+def test_reserved_capacity_names_the_missing_permission(s3_endpoint: str) -> None:
+    with aws_answers() as answers:
+        source = AnswerSource(name="aws", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
+        (read,) = examine_reservations([source], {"p5.48xlarge": "gpu", "trn1.32xlarge": "trainium"})
+        answers.errors["DescribeCapacityBlocks"] = "UnauthorizedOperation"
+        (denied,) = examine_reservations([source], {})
+    assert read == Finding("reservations aws", "readable", "ok", "3 reservations found.")
+    message = "[[reservations]] aws, us-west-2: access is denied; grant ec2:DescribeCapacityBlocks."
+    assert denied == Finding("reservations aws", "readable", "fail", message, 3)
 
 
 def test_an_unknown_answer_is_reported_and_not_guessed(

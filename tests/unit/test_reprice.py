@@ -149,9 +149,9 @@ def test_a_workload_of_one_side_or_of_none(published_story: Callable[[str], Path
     own = ("--at", "2026-08-01", "--config", str(config))
     result = run_command(capsys, "reprice", "alone / corp-v3 / seq 8192", *own)
     assert result.code == 1
-    assert result.error.endswith("cannot be repriced: of its completed runs the bill has 1 on GPU and no on Trainium.")
+    assert "is not compared: it has 1 completed run on GPU and 0 on Trainium" in result.error
     result = run_command(capsys, "reprice", "bert", *own)
     assert (result.code, result.error) == (
         2,
-        "Workload bert not found; `trainledger compare` lists the compared workloads.",
+        "Workload 'bert' not found; `trainledger compare` lists the compared workloads.",
     )

@@ -73,12 +73,12 @@ class Answers:
                 raise SourceError(f"{where} is not UTF-8 text; save it again.") from None
             yield where, _csv_table(text, where) if item.key.endswith(".csv") else _saved_answer(text, where)
 
-    def files(self, source: AnswerSource, *, hurried: bool = False) -> tuple[Store, list[Object], list[str]]:
+    def files(self, source: AnswerSource) -> tuple[Store, list[Object], list[str]]:
         """The store, its files with our suffixes, and the keys of other files; the location may be one file."""
         location = str(source.location)
         folder, _, name = location.rstrip("/").rpartition("/")
         is_file = name.endswith(self.suffixes)
-        store = open_store(folder if is_file else location, **source.reach, hurried=hurried)
+        store = open_store(folder if is_file else location, **source.reach)
         with listing(f"[[{self.section}]] {source.name}"):
             listed = [item for item in store.list(name) if item.key == name] if is_file else store.list()
         if is_file and not listed:
