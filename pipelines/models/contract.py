@@ -9,7 +9,6 @@ are as typed, and the key unique and never null, is checked for every table and 
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
 import string
@@ -151,8 +150,7 @@ def _reviewed(sets: Any) -> Any:
     if isinstance(sets, dict):
         for column, values in sets.items():
             if isinstance(values, str) and (path := resources.REFERENCE / f"{values}.csv").is_file():
-                with path.open(encoding="utf-8", newline="") as file:
-                    sets[column] = [row[column] for row in csv.DictReader(file)]
+                sets[column] = [row[column] for row in resources.listed_rows(path)]
     return sets
 
 
