@@ -138,10 +138,7 @@ def _fields(text: str) -> set[str]:
 
 def _select(query: str) -> str:
     if _fields(query) != {"batch"}:
-        raise ValueError(
-            "it does not read {batch}, the table under check, or has other braces; "
-            "select its failing rows from {batch} and double any other brace"
-        )
+        raise ValueError("it does not read {batch}, the table under check, or has other braces; double those")
     return query.strip().rstrip(";")
 
 
@@ -294,11 +291,8 @@ def _contract(table: str, folder: Path) -> Contract:
     path = contract_paths(folder).get(table)
     if path is None:
         raise UsageError(f"{table} has no contract; write {folder / table}.yml.")
-    body, shared = _mapping(path), load_columns(folder)
-    try:
-        written = _File.model_validate(body)
-    except ValidationError as error:
-        raise _refused(path, error) from None
+    written: _File = _validated(path, _File, _mapping(path))
+    shared = load_columns(folder)
     bodies = {name: _body(shared.get(name)) | (own or {}) for name, own in written.columns.items()}
     columns = _columns(path, bodies)
     types = {name: column.type for name, column in columns.items()}
@@ -340,16 +334,17 @@ def _mapping(path: Path) -> dict[str, Any]:
 
 
 def _columns(path: Path, body: Mapping[str, Any]) -> dict[str, Column]:
-    try:
-        written = TypeAdapter(dict[str, _Column]).validate_python(body)
-    except ValidationError as error:
-        raise _refused(path, error) from None
+    written: dict[str, _Column] = _validated(path, dict[str, _Column], body)
     return {name: Column(name, one.type, one.unit, one.meaning) for name, one in written.items()}
 
 
-def _refused(path: Path, error: ValidationError) -> UsageError:
-    mistake = error.errors()[0]
-    return UsageError(f"{path}: {'.'.join(map(str, mistake['loc']))}: {mistake['msg'].removeprefix('Value error, ')}.")
+def _validated(path: Path, kind: Any, body: Mapping[str, Any]) -> Any:
+    try:
+        return TypeAdapter(kind).validate_python(body)
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        key, message = ".".join(map(str, mistake["loc"])), mistake["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{path}: {key}: {message}.") from None
 
 
 def _of_column(kind: Kind, severity: Severity, column: str, title: str, *values: Any) -> Check:
