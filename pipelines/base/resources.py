@@ -39,5 +39,10 @@ def accelerator_peaks() -> dict[tuple[str, str], str]:
 
 @cache
 def _instance_types() -> list[dict[str, str]]:
-    with (REFERENCE / "ref_instance_type.csv").open(encoding="utf-8", newline="") as listed:
-        return list(csv.DictReader(listed))
+    return listed_rows(REFERENCE / "ref_instance_type.csv")
+
+
+def listed_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a list that people maintain, each by column."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))

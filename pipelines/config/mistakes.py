@@ -59,6 +59,11 @@ _PATTERN_FIXES = {
     "accounts": "write an account id of twelve digits",
     "payer_account_ids": "write an account id of twelve digits",
     "currency": "write a currency as the bill does, such as USD",
+    **dict.fromkeys(("sender", "recipients"), "write a mail address such as finops@acme.dev"),
+    **dict.fromkeys(("host", "hosts"), "write the name of a mail server, such as smtp.acme.dev"),
+    "ca_file": "write the path of a file of certificates",
+    "username": "mail servers take plain ASCII letters, digits and signs alone",
+    "password": "mail servers take plain ASCII letters, digits and signs alone; choose another password",
     "cron": "write a cron line of five fields, such as 30 5 * * *",
 }
 

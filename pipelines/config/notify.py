@@ -1,63 +1,33 @@
 """The `[notify]` section: channels and topics. Webhook addresses and passwords come from the environment."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from ipaddress import ip_address
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, Secret, field_validator
 
 from pipelines.base.resources import known_reports
 from pipelines.config.fields import Frozen, Text
 
 Topic = Literal["report", "check", "anomaly", "budget", "failure"]
-# Words between dots, as on both sides of an address's one @.
-_DOTTED = re.compile(r"[^@.]+(\.[^@.]+)*")
-# Host and port, without a user and without what urllib would read as another host.
-_AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?)(:[0-9]+)?")
+# Plain signs; host and port without a user and without what urllib would read as another host.
+_PLAIN_URL = re.compile(
+    r"https?://(\[[0-9A-F:.]+\]|[A-Z0-9_-]+(\.[A-Z0-9_-]+)*\.?)(:[0-9]+)?([/?#][!-~]*)?", re.ASCII | re.IGNORECASE
+)
 
 
-def _valid(is_valid: Callable[[Any], bool], otherwise: str) -> AfterValidator:
-    """Refuse a value, with `otherwise` as the fix; None and secrets that are empty pass, and no secret is repeated."""
-
-    def check(value: Any) -> Any:
-        plain = value.get_secret_value() if isinstance(value, SecretStr) else value
-        if plain is not None and not is_valid(plain):
-            raise ValueError(otherwise.format(plain))
-        return value
-
-    return AfterValidator(check)
-
-
-def _is_address(address: str) -> bool:
-    name, _, domain = address.partition("@")
-    is_plain = address.isprintable() and not any(c in ' ,;:\\"<>()[]' for c in address)
-    return bool(is_plain and _DOTTED.fullmatch(name) and _DOTTED.fullmatch(domain))
-
-
-def _is_a_host(host: str) -> bool:
+def _sealed(url: str) -> str:
+    """A URL that is plain, without a user, and encrypted on its way."""
+    # Raised for a port that is too large or no number.
     with suppress(ValueError):
-        return ip_address(host) is not None
-    with suppress(UnicodeError):
-        host.encode("idna")
-        return len(host) <= 253 and re.fullmatch(r"[\w.-]+", host) is not None
-    return False
-
-
-def _is_sealed(url: str) -> bool:
-    """Whether a URL is plain, without a user, and encrypted on its way."""
-    if not (url.isascii() and url.isprintable()) or " " in url:
-        return False
-    try:
         parts = urlsplit(url)
-        # Only here a port that is not a number raises.
-        is_a_port = parts.port != 0
-    except ValueError:
-        return False
-    is_private = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))
-    return bool(is_a_port and is_private and _AUTHORITY.fullmatch(parts.netloc))
+        is_private = parts.scheme == "https" or is_loopback(parts.hostname)
+        if _PLAIN_URL.fullmatch(url) and is_private and parts.port != 0:
+            return url
+    raise ValueError("write the https address that Slack gives of an incoming webhook")
 
 
 def is_loopback(host: str | None) -> bool:
@@ -68,20 +38,14 @@ def is_loopback(host: str | None) -> bool:
         return False
 
 
-_ASCII = "mail servers take plain ASCII letters, digits and signs alone"
-Address = Annotated[str, _valid(_is_address, "{!r} is not a mail address; write one such as finops@acme.dev")]
-WebhookUrl = Annotated[SecretStr, _valid(_is_sealed, "write the https address that Slack gives of an incoming webhook")]
-Host = Annotated[str, _valid(_is_a_host, "write the name of a mail server, such as smtp.acme.dev")]
-CertificateFile = Annotated[
-    str, _valid(lambda file: file and file.isprintable(), "write the path of a file of certificates")
-]
-Username = Annotated[str, _valid(str.isascii, _ASCII)]
-# An empty variable counts as unset.
-Password = Annotated[
-    SecretStr | None,
-    _valid(str.isascii, f"{_ASCII}; choose another password"),
-    AfterValidator(lambda password: password or None),
-]
+# Neither spaces nor what separates addresses or encloses one; printable, as a header is.
+_WORD = r'[^@.,:;\\"<>()\[\]\p{C}\p{Z}]+'
+_WORDS = rf"{_WORD}(\.{_WORD})*"
+Address = Annotated[str, Field(pattern=f"^{_WORDS}@{_WORDS}$")]
+# Labels of a name (RFC 1035), or an IP address of version 6.
+_HOST = r"^([\w-]{1,63}(\.[\w-]{1,63})*\.?|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[\w:.%]*)$"
+Host = Annotated[str, Field(max_length=253, pattern=_HOST)]
+Ascii = Annotated[str, Field(pattern=r"^[\x00-\x7f]*$")]
 
 
 class SlackChannel(Frozen):
@@ -91,7 +55,7 @@ class SlackChannel(Frozen):
     """
 
     reader: Text | None = None
-    webhook_url: WebhookUrl | None = None
+    webhook_url: Secret[Annotated[str, AfterValidator(_sealed)]] | None = None
 
 
 class MailChannel(Frozen):
@@ -103,11 +67,12 @@ class MailChannel(Frozen):
     # "starttls" on port 587, "tls" from the first byte on port 465.
     security: Literal["starttls", "tls", "none"] = "starttls"
     # Of a private certificate authority; else the system's are trusted.
-    ca_file: CertificateFile | None = None
+    ca_file: Text | None = None
     sender: Address
     recipients: tuple[Address, ...] = Field(min_length=1)
-    username: Username | None = None
-    password: Password = None
+    username: Ascii | None = None
+    # An empty variable counts as unset.
+    password: Annotated[Secret[Ascii] | None, BeforeValidator(lambda password: password or None)] = None
 
     def mistakes(self) -> Iterator[str]:
         if self.username and self.security == "none" and not is_loopback(self.host):

@@ -15,7 +15,7 @@ from pipelines.base.errors import CheckError, UsageError, shown
 from pipelines.base.limits import UNPACK_RATIO, most_bytes
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.base.paths import below, unsafe
-from pipelines.warehouse.storage import fresh_file
+from pipelines.warehouse.storage import fresh_file, sha256_of
 
 MANIFEST = "manifest.json"
 FORMAT = "trainledger evidence pack"
@@ -37,11 +37,6 @@ def write_archive(out: Path, about: Mapping[str, Any], members: Mapping[str, byt
 
 def as_json(content: Any) -> bytes:
     return (json.dumps(content, default=str, indent=1, sort_keys=True) + "\n").encode()
-
-
-def digest_of(stream: BinaryIO) -> str:
-    """The sha256 of all that a stream gives."""
-    return hashlib.file_digest(stream, "sha256").hexdigest()  # pyright: ignore[reportArgumentType]
 
 
 def refuse_no_file(pack: Path) -> None:
@@ -146,7 +141,7 @@ class Pack:
     def _digest(self, name: str) -> str | None:
         try:
             with self._open(name) as stream:
-                return digest_of(stream)
+                return sha256_of(stream)
         except (*_DAMAGE, CheckError):
             return None
 
@@ -164,8 +159,7 @@ def _is_file(info: zipfile.ZipInfo) -> bool:
 def _sealed(content: bytes | Path) -> dict[str, Any]:
     if isinstance(content, bytes):
         return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-    with content.open("rb") as stream:
-        return {"sha256": digest_of(stream), "bytes": content.stat().st_size}
+    return {"sha256": sha256_of(content.open("rb")), "bytes": content.stat().st_size}
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes | Path) -> None:

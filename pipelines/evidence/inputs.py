@@ -12,14 +12,14 @@ from pipelines.base.address import redacted
 from pipelines.base.errors import SourceError, shown
 from pipelines.config.settings import Settings
 from pipelines.config.sources import AnswerSource, BillingSource, InvoiceSource, RunSource
-from pipelines.evidence.archive import Pack, digest_of
+from pipelines.evidence.archive import Pack
 from pipelines.ingest.billing.delivery import RECORD, RawDelivery, delivery_folder
 from pipelines.ingest.inventory.invoices import ANSWERS as INVOICES
 from pipelines.ingest.runs.records import open_run_store
 from pipelines.ingest.runs.tracker import read_all, runs_fingerprint
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
-from pipelines.warehouse.storage import Store
+from pipelines.warehouse.storage import Store, sha256_of
 from pipelines.warehouse.stores import open_store
 
 INPUTS = "inputs.json"
@@ -130,8 +130,7 @@ def _delivery(warehouse: Warehouse, publication: Publication, named: Mapping[str
 
 def _file(raw: RawDelivery, at: int, where: Callable[[str], str | None], store: Store | None) -> dict[str, Any]:
     file, delivered = raw.files[at], raw.delivery.objects[at]
-    with raw.path(file).open("rb") as stream:
-        as_kept = digest_of(stream)
+    as_kept = sha256_of(raw.path(file).open("rb"))
     is_kept = file.size == delivered.size
     return {
         "key": file.key,
@@ -152,8 +151,7 @@ def _digest_at(store: Store | None, key: str, size: int) -> str | None:
     try:
         if store is None or not any(item.key == key and item.size == size for item in store.list(key)):
             return None
-        with store.open(key) as stream:
-            return digest_of(stream)
+        return sha256_of(store.open(key))
     except SourceError:
         return None
 
@@ -164,8 +162,8 @@ def _unlike(file: Mapping[str, Any], store: Store) -> list[str]:
         return [f"{where} is gone"]
     if file["sha256"] is None:
         return [f"{where} was gone or changed already when the pack was written"]
-    with store.open(file["key"]) as stream:
-        return [] if digest_of(stream) == file["sha256"] else [f"{where} is not what the publication was made from"]
+    is_same = sha256_of(store.open(file["key"])) == file["sha256"]
+    return [] if is_same else [f"{where} is not what the publication was made from"]
 
 
 def run_logs(settings: Settings, publication: Publication) -> Logs:

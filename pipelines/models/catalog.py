@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -113,14 +113,6 @@ class Catalog:
         self._models = {model.name: model for model in models}
         self._resting: dict[str, list[str]] = {}
         self._behind: dict[str, set[str]] = {}
-        if len(self._models) != len(models):
-            names = [model.name for model in models]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise UsageError(f"Two files make the table {twice}; rename one of them.")
-        for model in models:
-            for name in model.inputs:
-                if name not in self._models and name not in INPUT_TABLES:
-                    raise UsageError(f"{model.path} reads {name}, which no file makes; check the name.")
 
     def __getitem__(self, name: str) -> Model:
         try:
@@ -144,12 +136,7 @@ class Catalog:
     def ordered(self) -> list[Model]:
         """All models, inputs before the tables made from them."""
         inputs = {name: sorted({*self._models[name].inputs} & {*self._models}) for name in sorted(self._models)}
-        try:
-            return [self._models[name] for name in TopologicalSorter(inputs).static_order()]
-        except CycleError as error:
-            # Its path goes from an input to what is made from it.
-            ring = " -> ".join(reversed(error.args[1]))
-            raise UsageError(f"These tables read each other in a ring: {ring}; remove one reference.") from None
+        return [self._models[name] for name in TopologicalSorter(inputs).static_order()]
 
     def behind(self, name: str) -> set[str]:
         """Every table that a table rests on, directly or not."""

@@ -9,12 +9,10 @@ are as typed, and the key unique and never null, is checked for every table and 
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -140,10 +138,7 @@ def _fields(text: str) -> set[str]:
 
 def _select(query: str) -> str:
     if _fields(query) != {"batch"}:
-        raise ValueError(
-            "it does not read {batch}, the table under check, or has other braces; "
-            "select its failing rows from {batch} and double any other brace"
-        )
+        raise ValueError("it does not read {batch}, the table under check, or has other braces; double those")
     return query.strip().rstrip(";")
 
 
@@ -152,23 +147,8 @@ def _reviewed(sets: Any) -> Any:
     if isinstance(sets, dict):
         for column, values in sets.items():
             if isinstance(values, str) and (path := resources.REFERENCE / f"{values}.csv").is_file():
-                with path.open(encoding="utf-8", newline="") as file:
-                    sets[column] = [row[column] for row in csv.DictReader(file)]
+                sets[column] = [row[column] for row in resources.listed_rows(path)]
     return sets
-
-
-def _bounds(bounds: tuple[Any, Any]) -> tuple[Any, Any]:
-    if bounds == (None, None):
-        raise ValueError("write [lowest, highest], null for one open side")
-    return bounds
-
-
-def _each_once(names: Any) -> Any:
-    if not isinstance(names, list):
-        return names
-    if len(set(map(str, names))) < len(names):
-        raise ValueError("it names a column twice; keep one")
-    return dict.fromkeys(names)
 
 
 class _Strict(BaseModel):
@@ -194,7 +174,8 @@ class _Section(_Strict):
     not_null: list[str] = []
     not_negative: list[str] = []
     in_set: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], BeforeValidator(_reviewed)] = {}
-    between: dict[str, Annotated[tuple[Any, Any], Field(strict=False), AfterValidator(_bounds)]] = {}
+    # The lowest and the highest, null for an open side.
+    between: dict[str, Annotated[tuple[Any, Any], Field(strict=False)]] = {}
     rows: dict[
         Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")],
         Annotated[_Rows, BeforeValidator(lambda query: {"fails": query} if isinstance(query, str) else query)],
@@ -203,11 +184,8 @@ class _Section(_Strict):
     fix: dict[str, str] = {}
 
     def checks(self, severity: Severity) -> list[Check]:
-        """Each with what to do about it. ValueError for a fix of a check that is not among them."""
-        checks = list(self._checks(severity))
-        if unknown := sorted({*self.fix} - {check.name for check in checks}):
-            raise ValueError(f"{severity}.fix names {unknown[0]}, which is no check of it; fix the name")
-        return [replace(check, fix=self.fix.get(check.name, "")) for check in checks]
+        """Each with what to do about it."""
+        return [replace(check, fix=self.fix.get(check.name, "")) for check in self._checks(severity)]
 
     def _checks(self, severity: Severity) -> Iterator[Check]:
         for column in self.not_null:
@@ -244,7 +222,11 @@ class _File(_Strict):
     description: str = ""
     owner: str = OWNER
     key: list[str]
-    columns: Annotated[dict[str, dict[str, Any] | None], BeforeValidator(_each_once), Field(min_length=1)]
+    columns: Annotated[
+        dict[str, dict[str, Any] | None],
+        BeforeValidator(lambda names: dict.fromkeys(names) if isinstance(names, list) else names),
+        Field(min_length=1),
+    ]
     access: _Access | None = None
     error: _Section | None = None
     warn: _Section | None = None
@@ -283,17 +265,13 @@ def load_columns(folder: Path = resources.EXPECTATIONS) -> Mapping[str, Column]:
 
 @cache
 def _parsed() -> dict[str, Any]:
-    """Our contracts as JSON has them, by table, parsed once for each state of their files; without those that fail."""
+    """Our contracts as JSON has them, by table, parsed once for each state of their files."""
     libraries = version("pyyaml"), version("sqlglot")
     files = digest_of(resources.EXPECTATIONS, "*.yml"), digest_of(resources.REFERENCE, "*.csv")
     parts = (files, code_digest(__name__), libraries)
     key = hashlib.sha256(repr(parts).encode()).hexdigest()
     if (known := kept("contracts", key)) is None:
-        known = {}
-        for table in contract_paths(resources.EXPECTATIONS):
-            # The error is raised when that contract is loaded.
-            with suppress(UsageError):
-                known[table] = asdict(_contract(table, resources.EXPECTATIONS))
+        known = {table: asdict(_contract(table, resources.EXPECTATIONS)) for table in contract_paths()}
         keep("contracts", key, known)
     return known
 
@@ -313,19 +291,11 @@ def _contract(table: str, folder: Path) -> Contract:
     path = contract_paths(folder).get(table)
     if path is None:
         raise UsageError(f"{table} has no contract; write {folder / table}.yml.")
-    body, shared = _mapping(path), load_columns(folder)
-    try:
-        written = _File.model_validate(body)
-    except ValidationError as error:
-        raise _refused(path, error) from None
-    if untyped := next((name for name, own in written.columns.items() if own is None and name not in shared), None):
-        raise UsageError(f"{path}: columns names {untyped}, which nothing types; add it to {_COLUMNS}/.")
+    written: _File = _validated(path, _File, _mapping(path))
+    shared = load_columns(folder)
     bodies = {name: _body(shared.get(name)) | (own or {}) for name, own in written.columns.items()}
     columns = _columns(path, bodies)
     types = {name: column.type for name, column in columns.items()}
-    for name in written.key:
-        if name not in types:
-            raise UsageError(f"{path}: key names {name}, which is not among the columns; fix the name.")
     access = written.access and Access(written.access.rows, (*written.access.withheld,))
     if access and (unknown := sorted({*access.withheld} - {*types})):
         raise UsageError(f"{path}: access.withheld names {unknown[0]}, which is not among the columns; fix the name.")
@@ -337,12 +307,9 @@ def _contract(table: str, folder: Path) -> Contract:
     derived += [_of_column("not_null", "error", column, "is never null") for column in written.key]
     sections: dict[Severity, _Section | None] = {"error": written.error, "warn": written.warn}
     # A key column among the not_null adds nothing.
-    try:
-        own = [check for severity, one in sections.items() if one for check in one.checks(severity)]
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}.") from None
-    own = (_fitting(path, check, types) for check in own if replace(check, fix="") not in derived)
-    checks = _named_apart(path, [*derived, *own])
+    own = (check for severity, one in sections.items() if one for check in one.checks(severity))
+    written_checks = [*derived, *(check for check in own if replace(check, fix="") not in derived)]
+    checks = _named_apart(path, (_fitting(path, check, types) for check in written_checks))
     return Contract(
         table=table,
         grain=written.grain,
@@ -351,7 +318,7 @@ def _contract(table: str, folder: Path) -> Contract:
         key=tuple(written.key),
         columns=tuple(columns.values()),
         checks=checks,
-        reads=_reads(path, table, checks),
+        reads=_reads(table, checks),
         access=access,
     )
 
@@ -367,16 +334,17 @@ def _mapping(path: Path) -> dict[str, Any]:
 
 
 def _columns(path: Path, body: Mapping[str, Any]) -> dict[str, Column]:
-    try:
-        written = TypeAdapter(dict[str, _Column]).validate_python(body)
-    except ValidationError as error:
-        raise _refused(path, error) from None
+    written: dict[str, _Column] = _validated(path, dict[str, _Column], body)
     return {name: Column(name, one.type, one.unit, one.meaning) for name, one in written.items()}
 
 
-def _refused(path: Path, error: ValidationError) -> UsageError:
-    mistake = error.errors()[0]
-    return UsageError(f"{path}: {'.'.join(map(str, mistake['loc']))}: {mistake['msg'].removeprefix('Value error, ')}.")
+def _validated(path: Path, kind: Any, body: Mapping[str, Any]) -> Any:
+    try:
+        return TypeAdapter(kind).validate_python(body)
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        key, message = ".".join(map(str, mistake["loc"])), mistake["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{path}: {key}: {message}.") from None
 
 
 def _of_column(kind: Kind, severity: Severity, column: str, title: str, *values: Any) -> Check:
@@ -402,32 +370,19 @@ def _fitting(path: Path, check: Check, types: Mapping[str, str]) -> Check:
         kind = types.get(column)
         if kind is None:
             raise UsageError(f"{place} names {column}, which is not among the columns of the table; fix the name.")
-        unordered = ("VARCHAR", "BOOLEAN", *(("DATE", "TIMESTAMP") if check.kind == "not_negative" else ()))
-        if check.kind in ("not_negative", "between") and kind in unordered:
-            raise UsageError(f"{place} names {column}, a {kind}, which has no bounds; name a number.")
         for value in check.values:
             is_open = value is None and check.kind == "between"
             # Times are UTC without a zone; True is no number.
             is_fit = type(value) in _VALUES.get(kind, (int, float)) and getattr(value, "tzinfo", None) is None
             if not is_open and not is_fit:
                 raise UsageError(f"{place}.{column} has {value!r}, which is not a {kind}; write it as one.")
-    if check.kind == "between" and None not in check.values and check.values[0] > check.values[1]:
-        raise UsageError(f"{place}.{check.columns[0]} has its lowest bound above its highest; swap them.")
     return replace(check, values=tuple(v.isoformat() if isinstance(v, date) else v for v in check.values))
 
 
-def _reads(path: Path, table: str, checks: tuple[Check, ...]) -> tuple[str, ...]:
-    from sqlglot.errors import ParseError
-
+def _reads(table: str, checks: Iterable[Check]) -> tuple[str, ...]:
     from pipelines.base.sql import tables_in
 
     own = table.rpartition("/")[2]
-    read: set[str] = set()
-    for check in checks:
-        try:
-            for query in filter(None, (check.query, check.shows)):
-                read.update(tables_in(query.format(batch=own)))
-        except ParseError:
-            where = f"{path}: {check.severity}.rows.{check.name}"
-            raise UsageError(f"{where} is not one SELECT in DuckDB's dialect; fix it.") from None
+    queries = (query for check in checks for query in (check.query, check.shows) if query)
+    read = {name for query in queries for name in tables_in(query.format(batch=own))}
     return tuple(sorted(read - {own}))

@@ -15,8 +15,6 @@ def read_mapping(path: Path) -> dict[str, Any]:
     """The mapping in a file; empty where the file is. UsageError names the file and the line that is wrong."""
     try:
         body = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except FileNotFoundError:
-        raise UsageError(f"{path} is missing; every contract needs it.") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path} line {mark.line + 1}" if mark else path

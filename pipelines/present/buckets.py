@@ -1,11 +1,8 @@
 """The buckets of the ledger in their order, as sql/reference/ref_bucket.csv names them."""
 
-import csv
+from pipelines.base.resources import REFERENCE, listed_rows
 
-from pipelines.base import resources
-
-with (resources.REFERENCE / "ref_bucket.csv").open(encoding="utf-8", newline="") as file:
-    _ROWS = sorted(csv.DictReader(file), key=lambda row: int(row["sort_order"]))
+_ROWS = sorted(listed_rows(REFERENCE / "ref_bucket.csv"), key=lambda row: int(row["sort_order"]))
 
 # Each bucket's meaning in one line.
 BUCKETS = {row["bucket"]: row["meaning"] for row in _ROWS}

@@ -1,6 +1,5 @@
 """Queries of the published tables, and the list of them: the question each answers, the most useful first."""
 
-import csv
 import re
 from collections.abc import Sequence
 from decimal import Decimal
@@ -18,9 +17,8 @@ from pipelines.warehouse.publication import Publication
 
 # By subject: what a reader finds in each mart. 41 characters fit next to the longest name on 80 columns.
 MARTS: dict[str, dict[str, str]] = {}
-with (resources.DASHBOARDS / "marts.csv").open(encoding="utf-8", newline="") as file:
-    for row in csv.DictReader(file):
-        MARTS.setdefault(row["subject"], {})[row["mart"]] = row["shows"]
+for row in resources.listed_rows(resources.DASHBOARDS / "marts.csv"):
+    MARTS.setdefault(row["subject"], {})[row["mart"]] = row["shows"]
 _PREFIX = re.compile(r"^DuckDB: ((\w+ )+Error: )?")
 # What sets a repeated column apart from the first of its name.
 _NUMBER = re.compile(r"_\d+$")

@@ -25,7 +25,7 @@ from pipelines.warehouse.lock import Waiting, build_lock
 from pipelines.warehouse.part import is_within, source_of
 from pipelines.warehouse.publication import Publication, Publications
 from pipelines.warehouse.retention import Pruned
-from pipelines.warehouse.storage import Object, Store, settle
+from pipelines.warehouse.storage import Object, Store, settle, sha256_of
 from pipelines.warehouse.storage_local import remove_temporary
 
 
@@ -393,8 +393,7 @@ def _content(staged: Path | Object) -> str:
     """A digest of a file's bytes; of an object the store has it already."""
     if isinstance(staged, Object):
         return hashlib.sha256(f"{staged.size} {staged.etag}".encode()).hexdigest()
-    with staged.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return sha256_of(staged.open("rb"))
 
 
 def _contents(name: str) -> tuple[str, str]:

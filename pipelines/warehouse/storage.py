@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 from abc import ABC, abstractmethod
@@ -12,6 +13,12 @@ from datetime import datetime
 from errno import EINVAL
 from pathlib import Path
 from typing import BinaryIO
+
+
+def sha256_of(stream: BinaryIO) -> str:
+    """The sha256 of all that a stream gives, as hex digits; it is closed then."""
+    with stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()  # pyright: ignore[reportArgumentType]
 
 
 @dataclass(frozen=True)

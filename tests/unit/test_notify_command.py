@@ -131,8 +131,7 @@ def test_what_another_process_is_sending_was_not_sent_before(
         (
             '[notify.mail]\nhost = "m.acme.dev"\nsender = "t@acme.dev"\nrecipients = ["a@acme.dev>,b@x"]',
             {},
-            "{config}: key 'notify.mail.recipients.0': 'a@acme.dev>,b@x' is not a mail address; write one such "
-            "as finops@acme.dev.",
+            "{config}: key 'notify.mail.recipients.0': write a mail address such as finops@acme.dev.",
         ),
         ('[notify]\nabout = ["all"]', {}, "{config}: key 'notify.about.0': write 'report', 'check', "),
     ],

@@ -14,6 +14,7 @@ from pipelines.notify.news import News, Notice
 
 PASSWORD = "TRAINLEDGER_NOTIFY__MAIL__PASSWORD"
 MAIL = '[notify.mail]\nhost = "m.acme.dev"\nsender = "t@acme.dev"\nrecipients = ["a@acme.dev"]\n'
+NO_ADDRESS = "write a mail address such as finops@acme.dev."
 NO_HOST = "write the name of a mail server, such as smtp.acme.dev."
 
 
@@ -22,7 +23,7 @@ NO_HOST = "write the name of a mail server, such as smtp.acme.dev."
     [
         *(
             (MAIL.replace('"m.acme.dev"', host), {}, f"{{config}}: key 'notify.mail.host': {NO_HOST}")
-            for host in ('""', '"a..b"', f'"{"a" * 300}"', '"a\\u0000b"', '"a b"', '"u@m.acme.dev"')
+            for host in ('""', '"a..b"', f'"{"a" * 64}"', '"a\\u0000b"', '"a b"', '"u@m.acme.dev"')
         ),
         (
             MAIL + 'ca_file = "/etc/\\u0000ca.pem"',
@@ -33,8 +34,7 @@ NO_HOST = "write the name of a mail server, such as smtp.acme.dev."
             (
                 MAIL.replace('"a@acme.dev"', f"'{address}'").replace('"t@acme.dev"', f"'{sender}'"),
                 {},
-                f"{{config}}: key 'notify.mail.{key}': '{address if key[0] == 'r' else sender}' is not a mail "
-                "address; write one",
+                f"{{config}}: key 'notify.mail.{key}': {NO_ADDRESS}",
             )
             for wrong in ("@", "a@", "@b", "a@b@c", '"a"@b', "<a@b>", "a@b>", "a@b..c", "a b@c", "a@b,c@d")
             for key, sender, address in (("recipients.0", "t@b", wrong), ("sender", wrong, "t@b"))
@@ -42,7 +42,7 @@ NO_HOST = "write the name of a mail server, such as smtp.acme.dev."
         (
             MAIL.replace('"t@', '"t\\u0007@'),
             {},
-            "{config}: key 'notify.mail.sender': 't\\x07@acme.dev' is not a mail address; ",
+            f"{{config}}: key 'notify.mail.sender': {NO_ADDRESS}",
         ),
         (
             MAIL + 'username = "u"',

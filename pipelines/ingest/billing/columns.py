@@ -6,7 +6,6 @@ type does (`refuse` the file, `null`: count as unknown, `text`: stand as its tex
 with few, and the source of this with its date.
 """
 
-import csv
 import hashlib
 import re
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.base.errors import SourceError
+from pipelines.base.resources import listed_rows
 
 REVIEWED = Path(__file__).with_name("columns.csv")
 TAGS = "TAGS"
@@ -146,21 +146,20 @@ class ColumnList:
 
     @cached_property
     def _listed(self) -> tuple[Column, ...]:
-        with REVIEWED.open(encoding="utf-8", newline="") as lines:
-            return tuple(
-                Column(
-                    row["column_name"],
-                    row["type"],
-                    tuple(filter(None, row["aliases"].split("|"))),
-                    row["required"] != "no",
-                    row["on_bad_value"] == "refuse",
-                    row["required"] == "each line",
-                    tuple(filter(None, row["allowed_values"].split("|"))),
-                    row["on_bad_value"] == "text",
-                )
-                for row in csv.DictReader(lines)
-                if row["raw_table"] == self.table
+        return tuple(
+            Column(
+                row["column_name"],
+                row["type"],
+                tuple(filter(None, row["aliases"].split("|"))),
+                row["required"] != "no",
+                row["on_bad_value"] == "refuse",
+                row["required"] == "each line",
+                tuple(filter(None, row["allowed_values"].split("|"))),
+                row["on_bad_value"] == "text",
             )
+            for row in listed_rows(REVIEWED)
+            if row["raw_table"] == self.table
+        )
 
     def layout(self, columns: Sequence[Delivered], where: str) -> Layout:
         """How a file's columns feed the bill; `where` names the file in errors.

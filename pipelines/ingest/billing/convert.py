@@ -3,7 +3,6 @@
 The code this module imports decides what the raw store holds, so a delivery is converted again when it changes.
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -60,12 +59,6 @@ def refuse_copies(files: Sequence[RawFile], digest: Callable[[RawFile], str], ur
             if other is not file:
                 fix = "their lines would count double, so have the month delivered again"
                 raise SourceError(f"{uri(file.key)} has the same content as {uri(other.key)}; {fix}.")
-
-
-def sha256_of(path: Path) -> str:
-    """The sha256 of a file's bytes, as hex digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 _METHOD = "allocated_method_id"

@@ -23,7 +23,7 @@ from pipelines.ingest.billing.bare import bare_files, read_bare
 from pipelines.ingest.billing.columns import ColumnList, RawFile
 from pipelines.ingest.billing.delivery import Delivery, Kind, Map, RawDelivery, column_list, load, save
 from pipelines.ingest.billing.manifest import Manifest, find_manifests, in_threads, read_manifests
-from pipelines.warehouse.storage import Object, Store
+from pipelines.warehouse.storage import Object, Store, sha256_of
 from pipelines.warehouse.stores import Stores
 
 Progress = Callable[[int, int, str], None]
@@ -202,19 +202,14 @@ def _is_unchanged(stored: Object, now: Object | None, sha256: str, store: Store,
     # Older versions recorded no digest.
     if now.size != stored.size or not sha256:
         return now.size == stored.size
-    return run(partial(_digest, store), [now.key]) == [sha256]
-
-
-def _digest(store: Store, key: str) -> str:
-    with store.open(key) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()  # pyright: ignore[reportArgumentType]
+    return run(lambda key: sha256_of(store.open(key)), [now.key]) == [sha256]
 
 
 def _store_files(
     delivery: Delivery, store: Store, folder: Path, ratio: float, before: RawDelivery | None, progress: Progress | None
 ) -> tuple[RawFile, ...]:
     # The libraries that read csv and Parquet are imported for new deliveries only.
-    from pipelines.ingest.billing.convert import refuse_copies, sha256_of
+    from pipelines.ingest.billing.convert import refuse_copies
     from pipelines.ingest.billing.repeats import with_repeats_here
 
     # Parquet that is kept as it came need not be fetched twice.
@@ -237,7 +232,7 @@ def _store_files(
     )
     stored = in_threads(store_file, range(len(delivery.objects)))
     stored = with_repeats_here(stored, folder, delivery.listed.billed, store.uri)
-    refuse_copies(stored, lambda file: sha256_of(folder / file.name), store.uri)
+    refuse_copies(stored, lambda file: sha256_of((folder / file.name).open("rb")), store.uri)
     return stored
 
 
@@ -253,14 +248,14 @@ def _store_file(
     on_bytes: Callable[[int], None] = lambda count: None,
 ) -> RawFile:
     """Fetch file `number` of a delivery (from 0) and convert it into `folder`; returns its record."""
-    from pipelines.ingest.billing.convert import convert_file, sha256_of
+    from pipelines.ingest.billing.convert import convert_file
     from pipelines.ingest.billing.unpack import Allowance
 
     item = delivery.objects[number]
     out = folder / f"part-{delivery.fingerprint[:16]}-{number + 1:05d}.parquet"
     delivered = out.with_suffix(".delivered")
     _fetch(item, store, delivered, kept.get(item.key))
-    seal = sha256_of(delivered)
+    seal = sha256_of(delivered.open("rb"))
     file = convert_file(
         delivered,
         out,
@@ -305,7 +300,6 @@ def _store_away(
     delivery: Delivery, store: Store, target: Store, prefix: str, ratio: float, number: int
 ) -> tuple[RawFile, str, bool]:
     """Store a delivered file in the bucket; its record, the sha256 as stored, and whether its lines have ids."""
-    from pipelines.ingest.billing.convert import sha256_of
     from pipelines.ingest.billing.repeats import write_ids_of
 
     with TemporaryDirectory(prefix="trainledger-") as scratch:
@@ -314,7 +308,7 @@ def _store_away(
         ids = folder / "ids" / file.name
         if has_ids := write_ids_of(folder / file.name, ids):
             target.upload(ids, f"{prefix}/ids/{file.name}")
-        content = sha256_of(folder / file.name)
+        content = sha256_of((folder / file.name).open("rb"))
         target.upload(folder / file.name, f"{prefix}/{file.name}")
     return file, content, has_ids
 
