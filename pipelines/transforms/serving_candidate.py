@@ -89,6 +89,8 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
             faults.append(
                 _unpriced(name, [one.model for one in sides if one.currency == side.currency and not one.is_capacity])
             )
+        # Its own meters come with the traffic, whatever the price of its tokens.
+        faults += [managed.uncounted] if managed and managed.uncounted else []
         if option["meets_latency"] is not True:
             gaps.append(_unshown(option["meets_latency"], *_LATENCY))
         return Candidate(option, BEDROCK, BEDROCK, None, by_basis, None, tuple(gaps), tuple(faults))

@@ -178,18 +178,18 @@ def _managed(usage: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> It
                     spent = pl.when(cost.null_count() == 0).then(cost.cast(pl.Float64).sum())
                     sums.append(spent.alias(f"{part}_{basis}_usd"))
         of_side = usage.filter(pl.col("usage_date").is_in(billed), model=model, billing_currency=currency)
-        found = _days(own, billed, *sums) | {"uncounted": _uncounted(of_side, str(currency))}
+        found = _days(own, billed, *sums) | {"uncounted": _uncounted(of_side, f"{currency} on the bill for {model}")}
         yield _of_bedrock(model, currency, found, _busiest(calls, model, billed))
 
 
-def _uncounted(usage: pl.DataFrame, currency: str) -> str | None:
-    """What the bill has of other kinds than tokens of KINDS, in words; None where it has nothing."""
+def _uncounted(usage: pl.DataFrame, unit: str) -> str | None:
+    """How many of `unit` are of other kinds than tokens of KINDS, in words; None where the bill has nothing of them."""
     other = usage.filter(~pl.col("token_kind").is_in(KINDS), pl.any_horizontal(pl.col(*_COSTS).fill_null(1) != 0))
     if other.is_empty():
         return None
     costs = other["effective_cost_usd"]
-    usd = "an unknown cost" if costs.null_count() else f"{float(costs.sum()):,.2f} {currency}"
-    return f"{usd} of its bill is for what is not counted as tokens: {', '.join(sorted(set(other['token_kind'])))}"
+    usd = "an unknown sum of" if costs.null_count() else f"{float(costs.sum()):,.2f}"
+    return f"{usd} {unit} is for what is not counted as tokens: {', '.join(sorted(set(other['token_kind'])))}"
 
 
 def _reserved(paid: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Side]:

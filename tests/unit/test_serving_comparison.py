@@ -247,9 +247,24 @@ def test_what_is_not_counted_as_tokens_leaves_the_cost_unknown() -> None:
     images = called({"image": 500.0}, [1, 1, 1])
     rows = compared([], called({"input": 1.0}, [1, 2, 3]) + images, declared)
     assert "baseline_cost_per_month_usd" not in rows[0] and "saving_ratio" not in rows[0]
-    lacking = "10,500.00 USD of its bill is for what is not counted as tokens: image"
+    lacking = "10,500.00 USD on the bill for chat is for what is not counted as tokens: image"
     assert (rows[0]["verdict"], rows[0]["missing_evidence"]) == ("not enough evidence", lacking)
     assert decided(rows)["monthly_cost_usd"] is None
+
+
+@pytest.mark.parametrize("price", [None, 0.5])
+def test_what_a_candidate_bills_besides_tokens_leaves_its_cost_unknown(price: float | None) -> None:
+    """Tokens of 1, 2 and 3 a day go to a model at 0.50, by its bill or declared: half, but for the 500 a day of a meter
+    of that model that is on no list.
+    """
+    of_other = [row | {"model": "other"} for row in called({"input": 0.5, "unknown": 500.0}, [1, 1, 1])]
+    declared = {"is_capacity": False, "input_usd": price, "candidate_model": "other"}
+    rows = compared([], called({"input": 1.0}, [1, 2, 3]) + of_other, declared)
+    row = next(row for row in rows if row["model"] == "chat")
+    lacking = "10,500.00 USD on the bill for other is for what is not counted as tokens: unknown"
+    assert (row["verdict"], row["verdict_reason"]) == ("not enough evidence", lacking)
+    assert "candidate_cost_per_month_usd" not in row and "saving_ratio" not in row
+    assert row["baseline_cost_per_month_usd"] == pytest.approx(2 * 730 / 24)
 
 
 def test_traffic_of_days_that_are_not_all_measured_is_not_denied() -> None:
