@@ -68,6 +68,11 @@ class Side:
     def dates(self) -> list[date]:
         return self.days["usage_date"].to_list()
 
+    @property
+    def is_used(self) -> list[bool]:
+        """Whether a day has traffic."""
+        return self.days.select(pl.sum_horizontal(_COUNTED) > 0).to_series().to_list()
+
     def costs(self, basis: str) -> list[float] | None:
         """USD of each day; None where one is unknown."""
         costs = self.days[f"{basis}_cost_usd"]

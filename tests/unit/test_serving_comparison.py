@@ -143,16 +143,54 @@ def test_the_interval_of_days_is_that_of_registered_pairs() -> None:
     """Three weeks of a day, 10 each today, 4, 6 and 5 elsewhere: half. z = (-1, 1, 0)/15; of three clusters alike
     var = 3/2 x 2/225 = 1/75, t(2) at 97.5 % = 4.302653.
     """
-    found = saving_of_days(WEEKS, [10, 10, 10], [4, 6, 5])
+    found = saving_of_days(WEEKS, [True] * 3, [10, 10, 10], [4, 6, 5])
     margin = 4.302653 * sqrt(1 / 75)
     assert found.saving == pytest.approx(0.5)
     assert found.low == pytest.approx(1 - 0.5 * exp(margin), abs=1e-6)
     assert found.high == pytest.approx(1 - 0.5 * exp(-margin), abs=1e-6)
     # Prices alone decide where every week saves the same.
-    found = saving_of_days(WEEKS, [10, 12, 14], [5, 6, 7])
+    found = saving_of_days(WEEKS, [True] * 3, [10, 12, 14], [5, 6, 7])
     assert (found.low, found.high) == (pytest.approx(0.5), pytest.approx(0.5))
     # Two days of one week are one cluster.
-    assert saving_of_days([WEEKS[0], WEEKS[0] + timedelta(1), WEEKS[1]], [1, 2, 3], [3, 2, 1]).low is None
+    two = [WEEKS[0], WEEKS[0] + timedelta(1), WEEKS[1]]
+    assert saving_of_days(two, [True] * 3, [1, 2, 3], [3, 2, 1]).low is None
+
+
+def test_a_week_without_traffic_costs_but_is_no_evidence() -> None:
+    """10 a day today, 4, 6 and 5 elsewhere in three weeks of a day, then a week in which only today's way costs 10: it
+    saves 1 - 15/40 = 62.5 %. That week counts in the third, with half of the days: z = (4/15 - 1/4, 6/15 - 1/4,
+    5/15 - 1/2) = (1, 9, -10)/60; over the other days' share 3/4, 3/4 and 1/2 it is (4/3, 12, -20)/60, and var = 2/3 x
+    its square sum 4912/32400.
+    """
+    later = [*WEEKS, WEEKS[2] + timedelta(weeks=1)]
+    used = [True, True, True, False]
+    found = saving_of_days(later, used, [10, 10, 10, 10], [4, 6, 5, 0])
+    assert found.saving == pytest.approx(0.625)
+    margin = 4.302653 * sqrt(2 / 3 * 4912 / 32400)
+    assert (found.low, found.high) == (
+        pytest.approx(1 - 0.375 * exp(margin), abs=1e-6),
+        pytest.approx(1 - 0.375 * exp(-margin), abs=1e-6),
+    )
+    # One that costs nothing changes nothing, and neither makes three of two weeks.
+    assert saving_of_days(later, used, [10, 10, 10, 0], [4, 6, 5, 0]) == saving_of_days(
+        WEEKS, used[:3], [10, 10, 10], [4, 6, 5]
+    )
+    for used in ([True, True, False, False], [False, True, False, True]):
+        assert saving_of_days(later, used, [10, 10, 10, 10], [4, 6, 5, 7]).missing == (
+            "2 weeks of traffic; an interval needs 3"
+        )
+
+
+def test_a_saving_of_two_weeks_with_traffic_is_no_verdict() -> None:
+    """Called in the first and the last of three weeks, at 1.00 and 5.00 in and out; at 0.10 and 0.50 it saves 90 %."""
+    declared = {"is_capacity": False, "input_usd": 0.1, "output_usd": 0.5, "candidate_model": "other"}
+    used = [row for row in called({"input": 1.0, "output": 5.0}, [1, 1, 1]) if row["usage_date"] not in days(WEEKS[1])]
+    (row,) = compared([], used, declared)
+    assert (row["day_count"], row["saving_ratio"]) == (21, pytest.approx(0.9))
+    assert (row["verdict"], row["verdict_reason"]) == (
+        "not enough evidence",
+        "2 weeks of traffic; an interval needs 3",
+    )
 
 
 def test_our_servers_against_tokens_of_bedrock() -> None:
