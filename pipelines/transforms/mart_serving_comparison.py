@@ -78,7 +78,7 @@ def _row(side: Side, candidate: Candidate) -> Row:
         "throughput_evidence": candidate.throughput_evidence,
     }
     faults = [*candidate.faults] if whole else [*candidate.faults, _no_tokens(side)]
-    faults += [side.uncounted] if side.uncounted else []
+    faults += [side.uncounted] if side.uncounted and side.uncounted not in faults else []
     per_day = {basis: None if faults else _day_costs(side, candidate, basis) for basis in BASES}
     after = per_day["effective"]
     if after is not None:

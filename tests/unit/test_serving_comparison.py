@@ -389,6 +389,23 @@ def test_provisioned_units_without_a_log_keep_their_cost() -> None:
     assert row["verdict"] == "not enough evidence"
 
 
+def test_an_unknown_meter_may_be_of_provisioned_units() -> None:
+    """313.92 a day for units and 500 for a usage type that is on no list: both may serve, so no cost is known. Images
+    are billed by use, and the units cost 9,548.40 a month with them, too.
+    """
+    tokens = {"is_capacity": False, "input_usd": 0.15, "output_usd": 0.60}
+    units = provisioned(313.92, input_tokens=3e6, output_tokens=1e6)
+    (row,) = compared([], called({"unknown": 500.0}, [1, 1, 1]), tokens, units=units)
+    assert "baseline_cost_per_month_usd" not in row and "saving_ratio" not in row
+    lacking = "10,500.00 USD on the bill for chat is for what is not counted as tokens: unknown"
+    assert row["verdict_reason"] == lacking
+    both = compared([], called({"input": 1.0, "unknown": 500.0}, [1, 1, 1]), units=units)
+    assert [one["verdict_reason"].count(lacking) for one in both] == [1, 1]
+    (row,) = compared([], called({"image": 500.0}, [1, 1, 1]), tokens, units=units)
+    assert row["baseline_cost_per_month_usd"] == pytest.approx(9548.40)
+    assert row["verdict"] == "managed"
+
+
 def test_provisioned_units_break_even_with_tokens_on_demand() -> None:
     """V6: a unit at 24.50 an hour against 0.15 and 0.60 at a mix of 3 to 1, 0.2625 a million: 93.3 M tokens an hour,
     25,926 a second, 68.13 billion in 730 hours. Today's 4 M a day are 121.67 M a month, a 560th."""
