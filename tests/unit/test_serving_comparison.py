@@ -488,11 +488,19 @@ def test_bedrock_costs_a_candidate_the_standard_price_of_the_bill() -> None:
 
 def test_ways_share_the_room_of_one_replica() -> None:
     """Bedrock's tokens fit the replica that costs 30 a day today: 30 x 730 / 24 = 912.50 in all. A second replica, at
-    30 an hour, is needed where a peak of 2,000 tokens a second comes to one of 3 x 1000."""
+    30 an hour, is needed where a peak of 2,000 tokens a second comes to one of 3 x 1000.
+
+    Bedrock's 1,003.75 a month are saved whole of 1,916.25 in all: 52.4 %. Apart, a replica of 21,900 would lose.
+    """
     tokens = called({"input": 1.0, "output": 5.0}, [5, 6, 5.5])
     of_bedrock, of_gpu = compared(served([30, 30, 30]), tokens)
     fits = of_bedrock | {"candidate_price_per_hour_usd": 30.0, "candidate_cost_per_month_usd": 30.0 * 730}
     fits |= {"candidate_tokens_per_second": 3000.0, "replica_count": 1, "peak_tokens_per_second": 100.0}
-    assert decided([fits, of_gpu])["gpu_monthly_cost_usd"] == pytest.approx(912.5)
+    fits |= dict.fromkeys(("saving_ratio", "saving_low_ratio", "saving_high_ratio"), 1 - 21900 / 1003.75)
+    row = decided([fits, of_gpu])
+    assert row["gpu_monthly_cost_usd"] == pytest.approx(912.5)
+    assert row["monthly_at_stake_usd"] == pytest.approx(1003.75)
+    saved = row["saving_ratio"], row["saving_low_ratio"], row["saving_high_ratio"]
+    assert saved == pytest.approx([1003.75 / 1916.25] * 3)
     more = fits | {"peak_tokens_per_second": 2500.0}
     assert decided([more, of_gpu])["gpu_monthly_cost_usd"] == pytest.approx(912.5 + 30 * 730)
