@@ -4,9 +4,11 @@ Prices are USD per million tokens, capacity is USD an hour of a replica. Through
 kinds, input and cached ones too: a price of output alone is another unit.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from itertools import compress
 from math import ceil
 
 from pipelines.analysis.estimate import FEWEST_CLUSTERS, Estimate, estimate, sample
@@ -87,19 +89,29 @@ def break_even_tokens_per_second(usd_per_hour: float, price: float) -> float | N
     return usd_per_hour * 1e6 / (3600 * price) if price > 0 else None
 
 
-def saving_of_days(days: Sequence[date], baseline: Sequence[float], candidate: Sequence[float]) -> Estimate:
+def saving_of_days(
+    days: Sequence[date], is_used: Sequence[bool], baseline: Sequence[float], candidate: Sequence[float]
+) -> Estimate:
     """The saving of the candidate over the same days of traffic: days are the replicates, weeks the clusters.
 
-    Each day is a pair, for both sides serve its tokens. Where every week saves the same, prices alone decide and the
+    Each day is a pair, for both sides serve its tokens. A week without a used day shows nothing by itself: what it
+    costs counts in the last week with one, or the first. Where every week saves the same, prices alone decide and the
     interval is that saving. ValueError where a side cost nothing.
     """
-    weeks = [(day - timedelta(days=day.weekday())).toordinal() for day in days]
+    weeks = [day - timedelta(days=day.weekday()) for day in days]
+    used = sorted(set(compress(weeks, is_used)))
+    kept = [
+        week in used or bool(before or after) for week, before, after in zip(weeks, baseline, candidate, strict=True)
+    ]
+    clusters = [max(bisect_right(used, week), 1) for week in compress(weeks, kept)]
     # A day is not a run that can fail.
-    one, other = (replace(sample(costs, clusters=weeks), can_fail=False) for costs in (baseline, candidate))
-    found = estimate(one, other, [(number, number) for number in range(len(days))])
+    one, other = (
+        replace(sample([*compress(costs, kept)], clusters=clusters), can_fail=False) for costs in (baseline, candidate)
+    )
+    found = estimate(one, other, [(number, number) for number in range(sum(kept))])
     if found.missing is None:
         return found
-    count = len(set(weeks))
+    count = len(used)
     if count >= FEWEST_CLUSTERS:
         return replace(found, low=found.saving, high=found.saving, missing=None)
     return replace(found, missing=f"{count} week{'s' * (count != 1)} of traffic; an interval needs {FEWEST_CLUSTERS}")

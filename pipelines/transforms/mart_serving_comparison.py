@@ -1,6 +1,7 @@
 """One row per model × way it is served × other way to serve it: cost of the same traffic, crossover, verdict."""
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import polars as pl
@@ -77,7 +78,7 @@ def _row(side: Side, candidate: Candidate) -> Row:
         "throughput_evidence": candidate.throughput_evidence,
     }
     faults = [*candidate.faults] if whole else [*candidate.faults, _no_tokens(side)]
-    faults += [side.uncounted] if side.uncounted else []
+    faults += [side.uncounted] if side.uncounted and side.uncounted not in faults else []
     per_day = {basis: None if faults else _day_costs(side, candidate, basis) for basis in BASES}
     after = per_day["effective"]
     if after is not None:
@@ -104,8 +105,8 @@ def _row(side: Side, candidate: Candidate) -> Row:
         faults,
     )
     if found is not None and found.low is not None:
-        weeks = len({day.isocalendar()[:2] for day in side.dates})
-        reason += f"; {days} days in {weeks} weeks"
+        weeks = len({day.isocalendar()[:2] for day in compress(side.dates, side.is_used)})
+        reason += f"; {days} days, {weeks} weeks with traffic"
     platforms = side.family, candidate.family
     missing = [*faults, *candidate.gaps]
     if side.unmeasured_days:
@@ -168,7 +169,7 @@ def _estimate(side: Side, after: Sequence[float] | None, basis: str) -> Estimate
     before = side.costs(basis)
     if before is None or after is None or sum(before) <= 0 or sum(after) <= 0:
         return None
-    return crossover.saving_of_days(side.dates, before, after)
+    return crossover.saving_of_days(side.dates, side.is_used, before, after)
 
 
 def _payback(option: Mapping[str, Any], row: Mapping[str, Any]) -> Row:

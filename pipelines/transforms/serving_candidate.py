@@ -76,10 +76,13 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
     name, instance_type = option["candidate_model"], option["instance_type"]
     like = [one for one in sides if one.model == name and one.currency == side.currency]
     measured = next((one for one in like if one.instance_type == instance_type and one.is_capacity), None)
+    managed = next((one for one in like if not one.is_capacity), None)
+    known = measured if option["is_capacity"] else managed
     gaps = [] if option["is_same_quality"] else [_unshown(option["is_same_quality"], *_QUALITY)]
     faults = [] if side.currency == CURRENCY else [f"prices are declared in {CURRENCY}, the bill is in {side.currency}"]
+    # Its own meters come with the traffic, whatever the price of its tokens or hours.
+    faults += [known.uncounted] if known and known.uncounted else []
     if not option["is_capacity"]:
-        managed = next((one for one in like if not one.is_capacity), None)
         declared = {kind: number(option[column]) for kind, column in _PRICES.items()}
         by_basis = {
             basis: declared if declared["input"] is not None else managed.prices(basis, is_anew=True) if managed else {}

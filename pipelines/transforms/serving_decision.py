@@ -135,19 +135,22 @@ def _saved(best: Row, others: Sequence[Sequence[Row]]) -> Row:
     moved = [best, *(_moved(rows, best) for rows in others)]
     today = _sum(row["baseline_cost_per_month_usd"] for row in moved)
     cost = _sum(row["candidate_cost_per_month_usd"] for row in moved)
+    together = _together([[best], *others], best) if others else None
+    # What replicas for all ways together cost less than for each on its own.
+    shared = max(cost - together, 0.0) if cost is not None and together is not None else 0.0
     found: Row = {}
     for name in _SAVED:
         found[name] = best[name]
         if others:
             parts = [(row[name], row["baseline_cost_per_month_usd"]) for row in moved]
             saved = _sum(None if ratio is None or usd is None else ratio * usd for ratio, usd in parts)
-            found[name] = saved / today if saved is not None and today else None
+            found[name] = (saved + shared) / today if saved is not None and today else None
     if cost is None or today is None:
         evidence = None if today is None else "at most all of it"
         return found | {"monthly_at_stake_usd": today, "at_stake_evidence": evidence}
     is_planned = any(row["candidate_source"] for row in moved)
     evidence = "planned" if is_planned else "measured"
-    return found | {"monthly_at_stake_usd": today - cost, "at_stake_evidence": evidence}
+    return found | {"monthly_at_stake_usd": today - cost + shared, "at_stake_evidence": evidence}
 
 
 def _moved(rows: Sequence[Row], best: Row) -> Row:

@@ -68,6 +68,11 @@ class Side:
     def dates(self) -> list[date]:
         return self.days["usage_date"].to_list()
 
+    @property
+    def is_used(self) -> list[bool]:
+        """Whether a day has traffic."""
+        return self.days.select(pl.sum_horizontal(_COUNTED) > 0).to_series().to_list()
+
     def costs(self, basis: str) -> list[float] | None:
         """USD of each day; None where one is unknown."""
         costs = self.days[f"{basis}_cost_usd"]
@@ -95,7 +100,7 @@ def sides_of(table: Frames) -> list[Side]:
     sides = [
         *_servers(table["detail_serving_capacity_hourly"], bill),
         *_managed(table["detail_bedrock_usage_daily"], bill, calls),
-        *_reserved(table["mart_inference_cost_daily"], bill, calls),
+        *_reserved(table["mart_inference_cost_daily"], table["detail_bedrock_usage_daily"], bill, calls),
     ]
     return sorted(
         sides, key=lambda one: (one.model, one.currency, one.platform, one.instance_type or "", one.tier or "")
@@ -177,25 +182,29 @@ def _managed(usage: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> It
                     cost = pl.col(f"{basis}_cost_usd").filter(is_part)
                     spent = pl.when(cost.null_count() == 0).then(cost.cast(pl.Float64).sum())
                     sums.append(spent.alias(f"{part}_{basis}_usd"))
-        of_side = usage.filter(pl.col("usage_date").is_in(billed), model=model, billing_currency=currency)
-        found = _days(own, billed, *sums) | {"uncounted": _uncounted(of_side, str(currency))}
+        found = _days(own, billed, *sums) | {"uncounted": _uncounted(usage, model, currency, billed)}
         yield _of_bedrock(model, currency, found, _busiest(calls, model, billed))
 
 
-def _uncounted(usage: pl.DataFrame, currency: str) -> str | None:
-    """What the bill has of other kinds than tokens of KINDS, in words; None where it has nothing."""
-    other = usage.filter(~pl.col("token_kind").is_in(KINDS), pl.any_horizontal(pl.col(*_COSTS).fill_null(1) != 0))
+def _uncounted(usage: pl.DataFrame, model: Any, currency: Any, billed: Sequence[date]) -> str | None:
+    """What the bill of these days has of the model in other kinds than KINDS, in words; None where it has nothing."""
+    of_model = usage.filter(pl.col("usage_date").is_in(billed), model=model, billing_currency=currency)
+    other = of_model.filter(~pl.col("token_kind").is_in(KINDS), pl.any_horizontal(pl.col(*_COSTS).fill_null(1) != 0))
     if other.is_empty():
         return None
     costs = other["effective_cost_usd"]
-    usd = "an unknown cost" if costs.null_count() else f"{float(costs.sum()):,.2f} {currency}"
-    return f"{usd} of its bill is for what is not counted as tokens: {', '.join(sorted(set(other['token_kind'])))}"
+    usd = f"an unknown sum of {currency}" if costs.null_count() else f"{float(costs.sum()):,.2f} {currency}"
+    kinds = ", ".join(sorted(set(other["token_kind"])))
+    return f"{usd} on the bill for {model} is for what is not counted as tokens: {kinds}"
 
 
-def _reserved(paid: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Side]:
+def _reserved(paid: pl.DataFrame, usage: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Side]:
     """Capacity of Bedrock, with the tokens of its calls where they are known."""
+    # Tokens, images and storage are no hours; an unknown usage type may be of them.
+    unknown = usage.filter(token_kind="unknown")
     for (model, currency, tier), recent, billed in _used(paid, bill, "model", "billing_currency", "tier"):
         found = _days(recent.with_columns(_COUNTS), billed, pl.col(*_COUNTED).sum(), pl.col("is_measured").all())
+        found |= {"uncounted": _uncounted(unknown, model, currency, billed)}
         yield _of_bedrock(model, currency, found, _busiest(calls, model, billed), is_capacity=True, tier=str(tier))
 
 

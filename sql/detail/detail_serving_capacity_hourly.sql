@@ -1,14 +1,15 @@
 -- One row per server, hour, payer, account, region, month and currency: traffic, whether it met its target, and cost.
--- Idle of a machine that nothing held is shared by what held it in that month, by accelerator-seconds; the part of runs
--- is no server's.
+-- Traffic is in one row of an hour, its machine's. Idle of a machine that nothing held is shared by what held it in
+-- that month, by accelerator-seconds; the part of runs is no server's.
 with hourly as (
     select
-        server_id, cast(date_trunc('hour', started_at) as timestamp) as hour_started_at,
-        sum(unix_ms(ended_at) - unix_ms(started_at)) as up_ms,
+        server_id, cast(date_trunc('hour', started_at) as timestamp) as hour_started_at, 1 as row_no,
+        sum(unix_ms(ended_at) - unix_ms(started_at)) as up_ms, sum(request_count) as request_count,
         sum(case when output_tokens is not null then unix_ms(ended_at) - unix_ms(started_at) else 0 end) as measured_ms,
-        sum(request_count) as request_count, sum(error_count) as error_count, sum(input_tokens) as input_tokens,
-        sum(cache_read_tokens) as cache_read_tokens, sum(output_tokens) as output_tokens,
-        avg(running_count) as running_count, avg(waiting_count) as waiting_count,
+        sum(error_count) as error_count, sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens,
+        case when count(output_tokens) = count(*)
+            then served_tokens(sum(input_tokens), sum(cache_read_tokens), sum(output_tokens)) end as served_tokens,
+        sum(output_tokens) as output_tokens, avg(running_count) as running_count, avg(waiting_count) as waiting_count,
         max(ttft_p90_seconds) as ttft_p90_seconds, max(itl_p90_seconds) as itl_p90_seconds
     from stg_serving__traffic where server_id is not null
     group by server_id, date_trunc('hour', started_at)
@@ -46,12 +47,10 @@ part as (
 spent as (
     select
         server_id, cast(date_trunc('hour', coalesce(hour_started_at, cast(usage_date as timestamp))) as timestamp)
-            as hour_started_at,
-        resource_id, bucket, billing_currency, billing_month, payer_account_id, account_id, region_id,
-        max(instance_type) as instance_type, max(nullif(accelerator_family, 'none')) as accelerator_family,
-        max(evidence) as evidence, count(*) > count(list_cost_usd) as is_unpriced,
-        sum(list_cost_usd) as list_cost_usd, known_sum(effective_cost_usd) as effective_cost_usd,
-        sum(billed_cost_usd) as billed_cost_usd
+            as hour_started_at, resource_id, bucket, billing_currency, billing_month, payer_account_id, account_id,
+        region_id, max(instance_type) as instance_type, max(nullif(accelerator_family, 'none')) as accelerator_family,
+        max(evidence) as evidence, count(*) > count(list_cost_usd) as is_unpriced, sum(list_cost_usd) as list_cost_usd,
+        known_sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd
     from fct_ledger
     where server_id is not null
         or (bucket = 'idle' and resource_id in (select resource_id from part where server_id is not null))
@@ -78,33 +77,34 @@ own as (
 cost as (
     select
         server_id, hour_started_at, billing_currency, billing_month, payer_account_id, account_id, region_id,
-        max(resource_id) as resource_id, max(instance_type) as instance_type,
-        max(accelerator_family) as accelerator_family, max(evidence) as evidence,
+        max(resource_id) as resource_id, max(max(instance_type)) over hour as instance_type,
+        max(max(accelerator_family)) over hour as accelerator_family, max(evidence) as evidence,
+        row_number() over (partition by server_id, hour_started_at order by max(instance_type) is null, billing_month,
+            payer_account_id, account_id, region_id, billing_currency) as row_no,
         case when not bool_or(is_unpriced) then sum(list_cost_usd) end as list_cost_usd,
         known_sum(effective_cost_usd) as effective_cost_usd, sum(billed_cost_usd) as billed_cost_usd,
         known_sum(case when bucket = 'idle' then effective_cost_usd else 0 end) as idle_cost_usd
     from own
     group by server_id, hour_started_at, billing_currency, billing_month, payer_account_id, account_id, region_id
+    window hour as (partition by server_id, hour_started_at)
 ),
 
 judged as (
     select
         measured.*, server.model, server.precision, server.engine, server.team, server.max_tokens_per_second,
         coalesce(up_ms, 0) / 1000 as up_seconds, coalesce(measured_ms, 0) / 1000 as measured_seconds,
-        served_tokens(input_tokens, cache_read_tokens, output_tokens) as served_tokens,
-        ratio(served_tokens(input_tokens, cache_read_tokens, output_tokens), 3600) as tokens_per_second,
+        ratio(served_tokens, up_ms / 1000) as tokens_per_second,
         meets_target(ttft_p90_seconds, server.ttft_target_seconds, itl_p90_seconds, server.itl_target_seconds)
             as meets_target
-    from (select * from cost full join hourly using (server_id, hour_started_at)) as measured
+    from (select * from cost full join hourly using (server_id, hour_started_at, row_no)) as measured
     join server on server.server_id = measured.server_id
         and measured.hour_started_at >= server.from_at and measured.hour_started_at < server.until_at
 ),
 
 -- Servers of one kind have one capacity.
 capacity as (
-    select
-        *, greatest(max(max_tokens_per_second) over alike, max(case when meets_target then tokens_per_second end)
-            over alike) as capacity_tokens_per_second
+    select *, greatest(max(max_tokens_per_second) over alike,
+            max(case when meets_target then tokens_per_second end) over alike) as capacity_tokens_per_second
     from judged
     window alike as (partition by model, precision, engine, instance_type)
 )

@@ -100,6 +100,24 @@ def test_an_unknown_component_is_unknown_and_never_one_that_ends_alike() -> None
         assert (row["token_kind"], row["tier"], row["million_tokens_per_unit"]) == ("unknown", None, None), meter
 
 
+def test_what_the_grammar_does_not_know_is_of_the_longest_model_that_it_begins_with() -> None:
+    """Of a listed model, of one that the bill has tokens of, and of a longer name of it; a guardrail is of none."""
+    wanted = {
+        "USE1-Claude4.5Haiku-web-search-requests": "Claude Haiku 4.5",
+        "USE1-qwen.qwen3-32b-mantle-reasoning-tokens-standard": "Qwen3 32B",
+        "USE1-Llama3-3-70B-cache-write-2h-input-tokens": "Llama3-3-70B",
+        "USE1-Llama3-3-70B-Vision-cache-write-2h-input-tokens": "Llama3-3-70B-Vision",
+        "USE1-Llama3-3-70BX-web-search-requests": None,
+        "USE1-CustomModelUnit-web-search-requests": None,
+        "USE1-Guardrail-ContentPolicyUnitsConsumed": None,
+    }
+    seen = [f"USE1-{model}-input-tokens" for model in ("Llama3-3-70B", "Llama3-3-70B-Vision")]
+    found = parsed([(use, "Amazon Bedrock", "1K tokens") for use in (*wanted, *seen)])
+    rows = {meter[0]: row for meter, (row,) in found.items() if meter[0] in wanted}
+    assert {row["token_kind"] for row in rows.values()} == {"unknown"}
+    assert {use: row["model"] for use, row in rows.items()} == wanted
+
+
 def test_an_unknown_unit_is_refused_never_scaled() -> None:
     units = ["", "tokens", "10K tokens", "1B tokens", "Unit", "hour"]
     for (row,) in parsed([("USE1-Llama3-3-70B-input-tokens", "Amazon Bedrock", unit) for unit in units]).values():

@@ -143,16 +143,54 @@ def test_the_interval_of_days_is_that_of_registered_pairs() -> None:
     """Three weeks of a day, 10 each today, 4, 6 and 5 elsewhere: half. z = (-1, 1, 0)/15; of three clusters alike
     var = 3/2 x 2/225 = 1/75, t(2) at 97.5 % = 4.302653.
     """
-    found = saving_of_days(WEEKS, [10, 10, 10], [4, 6, 5])
+    found = saving_of_days(WEEKS, [True] * 3, [10, 10, 10], [4, 6, 5])
     margin = 4.302653 * sqrt(1 / 75)
     assert found.saving == pytest.approx(0.5)
     assert found.low == pytest.approx(1 - 0.5 * exp(margin), abs=1e-6)
     assert found.high == pytest.approx(1 - 0.5 * exp(-margin), abs=1e-6)
     # Prices alone decide where every week saves the same.
-    found = saving_of_days(WEEKS, [10, 12, 14], [5, 6, 7])
+    found = saving_of_days(WEEKS, [True] * 3, [10, 12, 14], [5, 6, 7])
     assert (found.low, found.high) == (pytest.approx(0.5), pytest.approx(0.5))
     # Two days of one week are one cluster.
-    assert saving_of_days([WEEKS[0], WEEKS[0] + timedelta(1), WEEKS[1]], [1, 2, 3], [3, 2, 1]).low is None
+    two = [WEEKS[0], WEEKS[0] + timedelta(1), WEEKS[1]]
+    assert saving_of_days(two, [True] * 3, [1, 2, 3], [3, 2, 1]).low is None
+
+
+def test_a_week_without_traffic_costs_but_is_no_evidence() -> None:
+    """10 a day today, 4, 6 and 5 elsewhere in three weeks of a day, then a week in which only today's way costs 10: it
+    saves 1 - 15/40 = 62.5 %. That week counts in the third, with half of the days: z = (4/15 - 1/4, 6/15 - 1/4,
+    5/15 - 1/2) = (1, 9, -10)/60; over the other days' share 3/4, 3/4 and 1/2 it is (4/3, 12, -20)/60, and var = 2/3 x
+    its square sum 4912/32400.
+    """
+    later = [*WEEKS, WEEKS[2] + timedelta(weeks=1)]
+    used = [True, True, True, False]
+    found = saving_of_days(later, used, [10, 10, 10, 10], [4, 6, 5, 0])
+    assert found.saving == pytest.approx(0.625)
+    margin = 4.302653 * sqrt(2 / 3 * 4912 / 32400)
+    assert (found.low, found.high) == (
+        pytest.approx(1 - 0.375 * exp(margin), abs=1e-6),
+        pytest.approx(1 - 0.375 * exp(-margin), abs=1e-6),
+    )
+    # One that costs nothing changes nothing, and neither makes three of two weeks.
+    assert saving_of_days(later, used, [10, 10, 10, 0], [4, 6, 5, 0]) == saving_of_days(
+        WEEKS, used[:3], [10, 10, 10], [4, 6, 5]
+    )
+    for used in ([True, True, False, False], [False, True, False, True]):
+        assert saving_of_days(later, used, [10, 10, 10, 10], [4, 6, 5, 7]).missing == (
+            "2 weeks of traffic; an interval needs 3"
+        )
+
+
+def test_a_saving_of_two_weeks_with_traffic_is_no_verdict() -> None:
+    """Called in the first and the last of three weeks, at 1.00 and 5.00 in and out; at 0.10 and 0.50 it saves 90 %."""
+    declared = {"is_capacity": False, "input_usd": 0.1, "output_usd": 0.5, "candidate_model": "other"}
+    used = [row for row in called({"input": 1.0, "output": 5.0}, [1, 1, 1]) if row["usage_date"] not in days(WEEKS[1])]
+    (row,) = compared([], used, declared)
+    assert (row["day_count"], row["saving_ratio"]) == (21, pytest.approx(0.9))
+    assert (row["verdict"], row["verdict_reason"]) == (
+        "not enough evidence",
+        "2 weeks of traffic; an interval needs 3",
+    )
 
 
 def test_our_servers_against_tokens_of_bedrock() -> None:
@@ -247,9 +285,24 @@ def test_what_is_not_counted_as_tokens_leaves_the_cost_unknown() -> None:
     images = called({"image": 500.0}, [1, 1, 1])
     rows = compared([], called({"input": 1.0}, [1, 2, 3]) + images, declared)
     assert "baseline_cost_per_month_usd" not in rows[0] and "saving_ratio" not in rows[0]
-    lacking = "10,500.00 USD of its bill is for what is not counted as tokens: image"
+    lacking = "10,500.00 USD on the bill for chat is for what is not counted as tokens: image"
     assert (rows[0]["verdict"], rows[0]["missing_evidence"]) == ("not enough evidence", lacking)
     assert decided(rows)["monthly_cost_usd"] is None
+
+
+@pytest.mark.parametrize("price", [None, 0.5])
+def test_what_a_candidate_bills_besides_tokens_leaves_its_cost_unknown(price: float | None) -> None:
+    """Tokens of 1, 2 and 3 a day go to a model at 0.50, by its bill or declared: half, but for the 500 a day of a meter
+    of that model that is on no list.
+    """
+    of_other = [row | {"model": "other"} for row in called({"input": 0.5, "unknown": 500.0}, [1, 1, 1])]
+    declared = {"is_capacity": False, "input_usd": price, "candidate_model": "other"}
+    rows = compared([], called({"input": 1.0}, [1, 2, 3]) + of_other, declared)
+    row = next(row for row in rows if row["model"] == "chat")
+    lacking = "10,500.00 USD on the bill for other is for what is not counted as tokens: unknown"
+    assert (row["verdict"], row["verdict_reason"]) == ("not enough evidence", lacking)
+    assert "candidate_cost_per_month_usd" not in row and "saving_ratio" not in row
+    assert row["baseline_cost_per_month_usd"] == pytest.approx(2 * 730 / 24)
 
 
 def test_traffic_of_days_that_are_not_all_measured_is_not_denied() -> None:
@@ -336,6 +389,23 @@ def test_provisioned_units_without_a_log_keep_their_cost() -> None:
     assert row["verdict"] == "not enough evidence"
 
 
+def test_an_unknown_meter_may_be_of_provisioned_units() -> None:
+    """313.92 a day for units and 500 for a usage type that is on no list: both may serve, so no cost is known. Images
+    are billed by use, and the units cost 9,548.40 a month with them, too.
+    """
+    tokens = {"is_capacity": False, "input_usd": 0.15, "output_usd": 0.60}
+    units = provisioned(313.92, input_tokens=3e6, output_tokens=1e6)
+    (row,) = compared([], called({"unknown": 500.0}, [1, 1, 1]), tokens, units=units)
+    assert "baseline_cost_per_month_usd" not in row and "saving_ratio" not in row
+    lacking = "10,500.00 USD on the bill for chat is for what is not counted as tokens: unknown"
+    assert row["verdict_reason"] == lacking
+    both = compared([], called({"input": 1.0, "unknown": 500.0}, [1, 1, 1]), units=units)
+    assert [one["verdict_reason"].count(lacking) for one in both] == [1, 1]
+    (row,) = compared([], called({"image": 500.0}, [1, 1, 1]), tokens, units=units)
+    assert row["baseline_cost_per_month_usd"] == pytest.approx(9548.40)
+    assert row["verdict"] == "managed"
+
+
 def test_provisioned_units_break_even_with_tokens_on_demand() -> None:
     """V6: a unit at 24.50 an hour against 0.15 and 0.60 at a mix of 3 to 1, 0.2625 a million: 93.3 M tokens an hour,
     25,926 a second, 68.13 billion in 730 hours. Today's 4 M a day are 121.67 M a month, a 560th."""
@@ -418,11 +488,19 @@ def test_bedrock_costs_a_candidate_the_standard_price_of_the_bill() -> None:
 
 def test_ways_share_the_room_of_one_replica() -> None:
     """Bedrock's tokens fit the replica that costs 30 a day today: 30 x 730 / 24 = 912.50 in all. A second replica, at
-    30 an hour, is needed where a peak of 2,000 tokens a second comes to one of 3 x 1000."""
+    30 an hour, is needed where a peak of 2,000 tokens a second comes to one of 3 x 1000.
+
+    Bedrock's 1,003.75 a month are saved whole of 1,916.25 in all: 52.4 %. Apart, a replica of 21,900 would lose.
+    """
     tokens = called({"input": 1.0, "output": 5.0}, [5, 6, 5.5])
     of_bedrock, of_gpu = compared(served([30, 30, 30]), tokens)
     fits = of_bedrock | {"candidate_price_per_hour_usd": 30.0, "candidate_cost_per_month_usd": 30.0 * 730}
     fits |= {"candidate_tokens_per_second": 3000.0, "replica_count": 1, "peak_tokens_per_second": 100.0}
-    assert decided([fits, of_gpu])["gpu_monthly_cost_usd"] == pytest.approx(912.5)
+    fits |= dict.fromkeys(("saving_ratio", "saving_low_ratio", "saving_high_ratio"), 1 - 21900 / 1003.75)
+    row = decided([fits, of_gpu])
+    assert row["gpu_monthly_cost_usd"] == pytest.approx(912.5)
+    assert row["monthly_at_stake_usd"] == pytest.approx(1003.75)
+    saved = row["saving_ratio"], row["saving_low_ratio"], row["saving_high_ratio"]
+    assert saved == pytest.approx([1003.75 / 1916.25] * 3)
     more = fits | {"peak_tokens_per_second": 2500.0}
     assert decided([more, of_gpu])["gpu_monthly_cost_usd"] == pytest.approx(912.5 + 30 * 730)

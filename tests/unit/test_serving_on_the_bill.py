@@ -110,6 +110,43 @@ def test_a_server_whose_traffic_is_not_all_recorded_has_no_cost_per_token() -> N
         assert made.ask(read, name) == [(Decimal("110.08"), 1_000_000, None, None)]
 
 
+@pytest.mark.parametrize("where", [{"product_region_code": ""}, {}], ids=["without a region", "of the next month"])
+def test_traffic_counts_once_in_an_hour_of_several_rows(where: dict[str, str]) -> None:
+    """55.04 for the machine and 1.00 of bytes sent on a line of another region or month: 56.04 for a million tokens, of
+    the 3.6 million that 1000 a second are."""
+    sent = line(0, "i-0a", "USW2-DataTransfer-Out-Bytes", "1", **where)
+    bills = {MONTH: [machine(0), sent]} if where else {MONTH: [machine(0)], "2026-08": [sent]}
+    serving = served({"server_id": "s", "model": "m", "resource_id": "i-0a", "max_tokens_per_second": 1000.0})
+    name = "mart_inference_cost_daily"
+    read = "select platform, sum(effective_cost_usd), sum(output_tokens), sum(capacity_tokens), count(*), "
+    read += f"max(utilization_ratio) from {name} group by platform"
+    with Lab(bills, {}, serving=serving) as made:
+        of_machine = ("gpu", Decimal("56.04"), 1_000_000, 3_600_000, 2, Decimal("0.277778"))
+        assert made.ask(read, name) == [of_machine]
+
+
+@pytest.mark.parametrize(
+    ("up", "speed", "used"), [(HOUR / 2, 1000, 1), (HOUR, None, None)], ids=["all recorded", "half recorded"]
+)
+def test_a_throughput_is_of_the_time_up_and_of_all_its_tokens(
+    up: timedelta, speed: int | None, used: int | None
+) -> None:
+    """1.8 million tokens in half an hour at their target: 1000 a second, which is the capacity, used in full. Where the
+    server is up for a whole hour, the tokens of its other half are unknown, and so are all rates."""
+    server = {"server_id": "s", "model": "m", "resource_id": "i-0a", "evidence": "imds"}
+    traffic = {"server_id": "s", "model": "m", "output_tokens": 1_800_000, "request_count": 5, "ttft_p90_seconds": 1.0}
+    found = records(
+        ServingSource(name="servers", location="servers", ttft_target_seconds=2.0),
+        [{**server, "started_at": TEN, "stopped_at": TEN + up}],
+        [{**traffic, "started_at": TEN, "ended_at": TEN + HOUR / 2}],
+    )
+    serving = {name: frame.to_dicts() for name, frame in found.tables.items()}
+    name = "detail_serving_capacity_hourly"
+    read = f"select tokens_per_second, capacity_tokens_per_second, utilization_ratio from {name}"
+    with Lab({MONTH: [machine(0)]}, {}, serving=serving) as made:
+        assert made.ask(read, name) == [(speed, speed, used)]
+
+
 @pytest.mark.parametrize(
     ("region", "last_call", "idle"),
     [("us-west-2", 3, Decimal("49.00")), ("us-west-2", 2, None), ("us-west-2", 1000, None), ("eu-west-1", 3, None)],

@@ -70,12 +70,34 @@ parsed as (
     join ref_bedrock_word as capacity on capacity.word_kind = 'pattern' and regexp_matches(spelled.meter, capacity.word)
 ),
 
+known as (
+    select billing_period, billed_model from parsed where billed_model is not null
+    union
+    select billing_period, billed_model from (select distinct billing_period from spelled) cross join ref_bedrock_model
+),
+
+-- What the grammar does not know is of the model that it begins with: `USE1-NovaLite-web-search-requests`.
+unparsed as (
+    select
+        spelled.billing_period, spelled.bedrock_meter_id,
+        max_by(known.billed_model, length(known.billed_model)) as billed_model
+    from spelled
+    left join parsed using (billing_period, bedrock_meter_id)
+    join known
+        on known.billing_period = spelled.billing_period
+        and left(spelled.meter, length(known.billed_model) + 1) = known.billed_model || '-'
+    where parsed.token_kind is null and not spelled.is_resold
+    group by spelled.billing_period, spelled.bedrock_meter_id
+),
+
 named as (
     select
         spelled.*, coalesce(parsed.token_kind, 'unknown') as token_kind, parsed.tier, parsed.route, parsed.context,
-        coalesce(parsed.billed_model, case when spelled.is_resold then spelled.product_model end) as billed_model
+        coalesce(parsed.billed_model, case when spelled.is_resold then spelled.product_model end,
+            unparsed.billed_model) as billed_model
     from spelled
     left join parsed using (billing_period, bedrock_meter_id)
+    left join unparsed using (billing_period, bedrock_meter_id)
 )
 
 select
