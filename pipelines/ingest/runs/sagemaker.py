@@ -7,6 +7,7 @@ checkpoints, only their location; its instances are not on the bill.
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from pipelines.base.aws import connect, requesting
@@ -94,12 +95,7 @@ def _run(run_id: str, job: Mapping[str, Any], tags: Mapping[str, str], warnings:
     started_at = utc(job.get("TrainingStartTime")) or created_at
     last_at = max(at for at in (created_at, started_at, ended_at, utc(job.get("LastModifiedTime"))) if at)
     facts, _ = described(parameters, run_id, warnings)
-    steps = [
-        (step["Status"], at, utc(step.get("EndTime")))
-        for step in job.get("SecondaryStatusTransitions") or ()
-        if (at := utc(step.get("StartTime")))
-    ]
-    steps.sort(key=lambda step: step[1])
+    steps = _steps(job)
     span = {"started_at": started_at, "ended_at": ended_at, "last_seen_at": last_at}
     attempts = _attempts(steps, started_at, ended_at, last_at, status)
     run = {
@@ -121,12 +117,30 @@ def _run(run_id: str, job: Mapping[str, Any], tags: Mapping[str, str], warnings:
     }
 
 
+def _steps(job: Mapping[str, Any]) -> list[Step]:
+    """The statuses of a job in order, each until its end or, where that is later or unknown, until the next begins."""
+    begun = [
+        (at, utc(step.get("EndTime")) or datetime.max, step["Status"])
+        for step in job.get("SecondaryStatusTransitions") or ()
+        if (at := utc(step.get("StartTime")))
+    ]
+    begun.sort()
+    found = []
+    for (at, until, name), (after, _, _) in pairwise([*begun, (datetime.max, datetime.max, "")]):
+        end = min(until, after)
+        found.append((name, at, None if end == datetime.max else end))
+    return found
+
+
 def _attempts(
     steps: Sequence[Step], started_at: datetime | None, ended_at: datetime | None, last_at: datetime, status: str
 ) -> list[Row]:
     if started_at is None:
         return []
-    cuts = [at for name, at, _ in steps if name == "Interrupted" and started_at < at < (ended_at or last_at)]
+    # An interruption recorded twice in a row is one.
+    turns = pairwise([("", started_at, None), *steps])
+    firsts = [at for (before, _, _), (name, at, _) in turns if name == "Interrupted" != before]
+    cuts = [at for at in firsts if started_at < at < (ended_at or last_at)]
     back = [at for name, at, _ in steps if name != "Interrupted"]
     begins = [started_at, *(min((at for at in back if at >= cut), default=cut) for cut in cuts)]
     reasons = [*["spot_interruption"] * len(cuts), _REASON.get(status)]
@@ -158,11 +172,13 @@ def _resource(job: Mapping[str, Any], attempt: Mapping[str, Any], warnings: list
     }
 
 
-def _phases(attempt: Mapping[str, Any], steps: Sequence[tuple]) -> Iterator[Row]:
+def _phases(attempt: Mapping[str, Any], steps: Sequence[Step]) -> Iterator[Row]:
+    """The statuses that begin in an attempt; the first also has what lasts from before it."""
     end = attempt["ended_at"] or attempt["last_seen_at"]
     for name, at, until in steps:
         begin = max(at, attempt["started_at"])
-        if name in _PHASES and begin < end and at < end:
+        is_own = at == begin or attempt["attempt_no"] == 1
+        if name in _PHASES and is_own and begin < end and (until is None or until > begin):
             yield {
                 "attempt_no": attempt["attempt_no"],
                 "phase": _PHASES[name],
