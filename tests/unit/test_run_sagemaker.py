@@ -122,6 +122,20 @@ def test_an_interrupted_job_is_built_and_its_phases_have_its_cost(tmp_path: Path
     assert ask(builder, "select sum(effective_cost_usd) from fct_ledger where run_id = 'tune-7'").item() == 72
 
 
+def test_a_job_in_two_saved_answers_is_the_one_that_ended(tmp_path: Path) -> None:
+    """The answer of 11:00 was saved again under a later name; of answers without an end the last change counts."""
+    running = job(TrainingJobStatus="InProgress", TrainingEndTime=None, LastModifiedTime="2026-07-01T11:00:00Z")
+    fresher = running | {"LastModifiedTime": "2026-07-01T12:00:00Z", "TrainingJobStatus": "Stopping"}
+    for name, answer in (("a", fresher), ("b", running)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(answer))
+    seen = rows(read_runs(source("sagemaker", tmp_path)), "run", "last_seen_at", "ended_at")
+    assert seen == [(at("2026-07-01T12:00:00"), None)]
+    (tmp_path / "a.json").write_text(json.dumps(job(LastModifiedTime="2026-07-01T13:00:00Z")))
+    records = read_runs(source("sagemaker", tmp_path))
+    assert rows(records, "run", "run_id", "status", "ended_at") == [("tune-7", "completed", at("2026-07-01T13:00:00"))]
+    assert rows(records, "resource", "attempt_no") == [(1,), (2,)]
+
+
 def test_what_is_no_job_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text("{broken")
     with pytest.raises(

@@ -52,6 +52,11 @@ def at_ms(ms: Any) -> datetime | None:
     return moment_of(int(ms) / 1000) if ms else None
 
 
+def keep_latest(kept: dict[Any, Any], record_id: Any, record: Any, progress: Callable[[Any], Any]) -> None:
+    """Keep, of the records of one thing in several saved answers, the one that has progressed furthest."""
+    kept[record_id] = max(kept.get(record_id, record), record, key=progress)
+
+
 def epoch_count(position: float) -> int:
     """Whole epochs done at a position. ValueError for more than any run has."""
     if position > MOST_EPOCHS:

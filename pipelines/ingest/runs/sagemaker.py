@@ -14,7 +14,16 @@ from pipelines.base.aws import connect, requesting
 from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import attempts_of, described
-from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, listed_state, saved_files, utc
+from pipelines.ingest.runs.records import (
+    DECLARED,
+    Row,
+    RunRecords,
+    RunRows,
+    keep_latest,
+    listed_state,
+    saved_files,
+    utc,
+)
 
 _SCHEME = "sagemaker://"
 _STATUS = {"Completed": "completed", "Failed": "failed", "Stopped": "killed"}
@@ -26,6 +35,8 @@ _PHASES = {
 }
 # The name of a status, when it began and when it ended.
 Step = tuple[str, datetime, datetime | None]
+# A job and its tags.
+Described = tuple[Mapping[str, Any], dict[str, str]]
 
 
 def state(source: RunSource) -> str:
@@ -39,12 +50,25 @@ def state(source: RunSource) -> str:
 def read(source: RunSource) -> RunRecords:
     """Every training job of the region, or of the folder, with its tags."""
     rows = RunRows(source)
+    jobs: dict[str, Described] = {}
     for job, tags in _live(source) if source.location.startswith(_SCHEME) else _recorded(source):
-        name = job.get("TrainingJobName")
-        run_id = rows.id_of({DECLARED: tags.get(DECLARED) or tags.get("run_id")}, name)
-        where = f"[[runs]] {source.name}: training job {name}"
-        rows.add(run_id, where, _run, run_id, job, tags, rows.warnings)
+        with reading(_where(source, job)):
+            keep_latest(jobs, job.get("TrainingJobArn") or job["TrainingJobName"], (job, tags), _progress)
+    for job, tags in jobs.values():
+        run_id = rows.id_of({DECLARED: tags.get(DECLARED) or tags.get("run_id")}, job["TrainingJobName"])
+        rows.add(run_id, _where(source, job), _run, run_id, job, tags, rows.warnings)
     return rows.records(f"{source.location} contains no training job")
+
+
+def _where(source: RunSource, job: Mapping[str, Any]) -> str:
+    return f"[[runs]] {source.name}: training job {job.get('TrainingJobName')}"
+
+
+def _progress(described: Described) -> tuple[bool, datetime, int]:
+    job, _ = described
+    ended_at, changed_at = utc(job.get("TrainingEndTime")), utc(job.get("LastModifiedTime"))
+    steps = len(job.get("SecondaryStatusTransitions") or ())
+    return ended_at is not None, changed_at or ended_at or datetime.min, steps
 
 
 def _client(source: RunSource) -> Any:
@@ -59,7 +83,7 @@ def _listed(client: Any, source: RunSource) -> list[Mapping[str, Any]]:
         return [job for page in pages for job in page["TrainingJobSummaries"]]
 
 
-def _live(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]]]:
+def _live(source: RunSource) -> Iterator[Described]:
     client, where = _client(source), f"[[runs]] {source.name}"
     for job in _listed(client, source):
         with requesting(where, "sagemaker:DescribeTrainingJob"):
@@ -70,7 +94,7 @@ def _live(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]
         yield description, tags
 
 
-def _recorded(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]]]:
+def _recorded(source: RunSource) -> Iterator[Described]:
     """DescribeTrainingJob responses, each in a .json file; tags may have been added under `Tags`."""
     for where, text in saved_files(source, ".json"):
         with reading(where, "record the response of DescribeTrainingJob again"):
