@@ -105,6 +105,14 @@ def test_a_job_may_name_its_run(tmp_path: Path) -> None:
     assert records.declared == {"llama"}
 
 
+def test_the_record_with_an_end_counts_whatever_its_file_is_called(tmp_path: Path) -> None:
+    """Job 79 ran at the first output and had completed by the second, whose name comes before that of the first."""
+    ended = SACCT.replace("RUNNING", "COMPLETED").replace("T14:00:00|Unknown", "T14:00:00|2026-07-01T16:00:00")
+    (tmp_path / "10.txt").write_text(ended)
+    records = slurm(tmp_path)
+    assert rows(records, "run", "run_id", "status", "ended_at")[1] == ("lab-79", "completed", at("2026-07-01T16:00:00"))
+
+
 def test_slurm_times_are_the_clusters(tmp_path: Path) -> None:
     """10:00 in Oslo in July is 08:00 UTC."""
     records = slurm(tmp_path, timezone="Europe/Oslo")

@@ -16,7 +16,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pipelines.base.errors import SourceError, UsageError, shown
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import attempts_of
-from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, moment_of, open_run_store, utc
+from pipelines.ingest.runs.records import (
+    DECLARED,
+    Row,
+    RunRecords,
+    RunRows,
+    Tables,
+    keep_latest,
+    moment_of,
+    open_run_store,
+    utc,
+)
 
 _WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
 # State of a record -> how the attempt ended, and the run if it was the last.
@@ -65,8 +75,9 @@ def read(source: RunSource) -> RunRecords:
                 stays.setdefault(stay["node"], []).append(stay)
         elif item.key.endswith((".txt", ".psv", ".sacct")):
             for record in _records(store.read(item.key), where, zone):
-                # The same record may be in several days' files; the latest is the most complete.
-                jobs.setdefault(record["JobIDRaw"], {})[record["Start"], record["NodeList"]] = record
+                # The same record may be in several days' files.
+                found = jobs.setdefault(record["JobIDRaw"], {})
+                keep_latest(found, (record["Start"], record["NodeList"]), record, _progress)
     rows = RunRows(source)
     for job, found in sorted(jobs.items()):
         attempts = [found[key] for key in sorted(found)]
@@ -76,6 +87,12 @@ def read(source: RunSource) -> RunRecords:
         where = f"[[runs]] {source.name}: job {job}"
         rows.add(run_id, where, _job, run_id, attempts, stays, rows.warnings)
     return rows.records(f"{store.location} holds no sacct output (.txt, .psv or .sacct)")
+
+
+def _progress(record: Row) -> tuple[bool, datetime, int]:
+    """A record with an end comes after one without; of the latter the longest lasting one is the last."""
+    elapsed = record.get("ElapsedRaw") or ""
+    return record["End"] is not None, record["End"] or datetime.min, int(elapsed) if elapsed.isdecimal() else 0
 
 
 def hostlist(text: str, most: int = _MOST_NODES) -> list[str]:
