@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.base.errors import shown
 from pipelines.base.parse import ParseError, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.schema import Schema, schema
@@ -34,6 +35,8 @@ SPEEDS = ("_runtime", "_per_second", "_model_preparation_time")
 # The tag, parameter or label that declares the run id in another tool's record.
 DECLARED = "trainledger.run_id"
 UNREAD = "tracker_unread_run"
+# What follows the run in the warning of one that is not read.
+ASIDE = " is set aside"
 Row = dict[str, Any]
 Tables = Mapping[str, Iterable[Mapping[str, Any]]]
 
@@ -59,6 +62,11 @@ def moment_of(seconds: float) -> datetime:
 def at_ms(ms: Any) -> datetime | None:
     """Milliseconds since 1970 as naive UTC; None for none."""
     return moment_of(int(ms) / 1000) if ms else None
+
+
+def set_aside(run_id: str, why: str) -> str:
+    """The warning of a run that is not read."""
+    return f"Run {shown(run_id)}{ASIDE}, so what its machines cost is no run's: {why}"
 
 
 def keep_latest(kept: dict[Any, Any], record_id: Any, record: Any, progress: Callable[[Any], Any]) -> None:
@@ -211,6 +219,7 @@ class RunRows:
         self.source = source
         # The tables of each record of a run.
         self.found: dict[str | None, list[dict[str, list[Row]]]] = {}
+        self.unread: dict[str, Row] = {}
         self.warnings: list[str] = []
         self.declared: set[str] = set()
 
@@ -233,6 +242,11 @@ class RunRows:
             if tables:
                 self.found.setdefault(run_id, []).append(tables)
 
+    def set_aside(self, run_id: str, why: str, **known: Any) -> None:
+        """Leave a run out of all tables but that of the unread ones, with what is `known` of it."""
+        self.warnings.append(set_aside(run_id, why))
+        self.unread[run_id] = {"run_id": run_id, **known}
+
     @property
     def runs(self) -> list[Row]:
         return [run for records in self.found.values() for tables in records for run in tables["run"]]
@@ -240,16 +254,16 @@ class RunRows:
     def records(self, nothing: str = "") -> RunRecords:
         """The typed and sorted tables; `nothing` is the warning where there is no run."""
         warnings, tables = [*self.warnings], {}
-        found: dict[str, list[Row]] = {}
+        found: dict[str, list[Row]] = {"unread_run": [*self.unread.values()]} if self.unread else {}
         for run_id, record in self._apart(warnings):
             for table, rows in record.items():
-                named = {"source_name": self.source.name, "run_id": run_id}
-                found.setdefault(table, []).extend(named | row for row in rows)
+                found.setdefault(table, []).extend({"run_id": run_id} | row for row in rows)
         if nothing and not found:
             warnings.append(f"{nothing}: no run is recorded there yet; check `location` if training has run.")
         for table, columns in SCHEMAS.items():
             thing = table.removeprefix("tracker_")
-            rows = once(thing, clean(thing, found.get(thing, ()), columns, warnings))
+            named = [{"source_name": self.source.name} | row for row in found.get(thing, ())]
+            rows = once(thing, clean(thing, named, columns, warnings))
             frame = pl.DataFrame(rows, schema=columns, strict=False)
             tables[table] = frame.unique().sort(pl.all(), nulls_last=True)
         return RunRecords(tables, sorted(set(warnings)), frozenset(self.declared))
@@ -257,6 +271,8 @@ class RunRows:
     def _apart(self, warnings: list[str]) -> Iterator[tuple[str | None, dict[str, list[Row]]]]:
         """Each run with its tables: records that declare one id are one run, others of one id are several."""
         for run_id, records in self.found.items():
+            if run_id in self.unread:
+                continue
             if len(records) == 1 or run_id in self.declared:
                 yield run_id, records[0] if len(records) == 1 else _in_turn(records)
                 continue
