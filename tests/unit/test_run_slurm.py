@@ -70,6 +70,20 @@ def test_a_node_name_taken_over_by_a_new_instance_is_two_stays(tmp_path: Path) -
     ]
 
 
+def test_a_node_that_two_rows_map_to_one_instance_is_held_once(tmp_path: Path) -> None:
+    """One row has i-03 from 12:10 to 13:00, the other from 12:30 on: until the job ends at 15:00, or still runs."""
+    slurm(tmp_path)
+    more = "q1-dy-trn1-3,2026-07-01T12:05:00,2026-07-01T13:00:00,i-03,\nq1-dy-trn1-3,2026-07-01T12:30:00,,i-03,\n"
+    (tmp_path / "nodes.csv").write_text(NODES + more)
+    running = SACCT.replace("COMPLETED", "RUNNING").replace("2026-07-01T15:00:00", "Unknown")
+    for text, end in ((SACCT, at("2026-07-01T15:00:00")), (running, None)):
+        (tmp_path / "jobs.txt").write_text(text)
+        stays = read_runs(source("slurm", tmp_path)).tables["tracker_resource"].filter(pl.col("resource_id") == "i-03")
+        assert stays.select("joined_at", "left_at", "instance_type").rows() == [
+            (at("2026-07-01T12:10:00"), end, "trn1.32xlarge")
+        ]
+
+
 def test_a_prologs_log_records_which_instance_a_name_was(tmp_path: Path) -> None:
     """12:10 to 15:00 on q1-dy-trn1-2 and -3: -2 was i-02 at 09:55 and i-09 at 13:05; a cut line is left out."""
     slurm(tmp_path)

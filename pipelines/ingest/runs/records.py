@@ -103,10 +103,26 @@ def once(table: str, rows: Iterable[Row]) -> list[Row]:
     found: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         found.setdefault(tuple(row[name] for name in key), []).append(row)
-    return [
+    rows = [
         same[0] if len(same) == 1 else coalesced(sorted(same, key=lambda row: row[end] or datetime.min, reverse=True))
         for same in found.values()
     ]
+    return _apart_in_time(rows) if table == "resource" else rows
+
+
+def _apart_in_time(stays: Iterable[Row]) -> list[Row]:
+    """Stays of an attempt on a machine as stays that do not overlap: it is held once at a time."""
+    kept: dict[tuple[Any, ...], list[Row]] = {}
+    for stay in sorted(stays, key=lambda stay: stay["joined_at"] or datetime.min):
+        held = kept.setdefault((stay["run_id"], stay["attempt_no"], stay["resource_id"]), [])
+        last = held[-1] if held else None
+        if last and stay["joined_at"] and (last["left_at"] is None or stay["joined_at"] < last["left_at"]):
+            # The later one knows whether the machine is still held.
+            left_at = stay["left_at"] and max(stay["left_at"], last["left_at"] or datetime.min)
+            held[-1] = coalesced((last, stay)) | {"left_at": left_at}
+        else:
+            held.append(stay)
+    return [stay for held in kept.values() for stay in held]
 
 
 def _in_turn(records: Sequence[dict[str, list[Row]]]) -> dict[str, list[Row]]:
