@@ -92,6 +92,15 @@ def test_nodes_are_one_run_and_children_of_an_array_its_trials(tmp_path: Path) -
     assert sorted(ranks) == [("m-1", 1, 0), ("m-1", 1, 1), ("m-1", 2, 0), ("m-1", 2, 1)]
 
 
+def test_a_node_may_start_before_the_main_one(tmp_path: Path) -> None:
+    main = {"nodeIndex": 0, "isMainNode": True}
+    waiting = job("m-1#0", status="STARTING", startedAt=None, stoppedAt=None, attempts=[], nodeDetails=main)
+    running = job("m-1#1", status="RUNNING", attempts=[], stoppedAt=None, nodeDetails={"nodeIndex": 1})
+    write(tmp_path, jobs={"jobs": [waiting, running]})
+    found = read_runs(source("batch", tmp_path))
+    assert rows(found, "run", "run_id", "status", "started_at") == [("m-1", None, at("2026-07-01T12:00:00"))]
+
+
 def test_the_metadata_of_a_ray_job_names_its_run_and_machines(tmp_path: Path) -> None:
     metadata = {"trainledger.run_id": "llama-7", "aws.resource_ids": "i-1, i-2", "aws.region": "us-west-2"}
     ray = {"type": "SUBMISSION", "job_id": "02000000", "submission_id": "raysubmit_1", "metadata": metadata}

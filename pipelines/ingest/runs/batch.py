@@ -54,8 +54,9 @@ def _progress(job: Job) -> tuple[int, int, int]:
 
 
 def _run(run_id: str, nodes: Sequence[Job], tags: Mapping[str, str], machines: Machines, warnings: list[str]) -> Tables:
-    """The tables of a run from its nodes; the main node, or the only one, has its times."""
-    main = next((job for job in nodes if (job.get("nodeDetails") or {}).get("isMainNode")), nodes[0])
+    """The tables of a run from its nodes; the main node, or the first where that has not started, has its times."""
+    started = [job for job in nodes if _tried(job)]
+    main = next((job for job in started if (job.get("nodeDetails") or {}).get("isMainNode")), started[0])
     facts, _ = described({**(main.get("parameters") or {}), **tags}, run_id, warnings)
     attempts = _attempts(main)
     parent, _, index = str(main["jobId"]).partition(":")
