@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 from pipelines.base.errors import shown
-from pipelines.ingest.runs.event_log import ASIDE
+from pipelines.ingest.runs.records import ASIDE
 from pipelines.models.catalog import PUBLISHED_KEYS, WRITTEN_RAW, load_catalog
 from pipelines.models.records import RECORDS
 from pipelines.models.revision import code_revision

@@ -20,9 +20,9 @@ HOUR = 3_600_000
 CONTAINER = "arn:aws:ecs:us-west-2:000033334444:container-instance/train/"
 
 
-def job(job_id: str = "j-1", **more: Any) -> dict[str, Any]:
+def job(job_id: str = "j-1", machines: str = "ab", **more: Any) -> dict[str, Any]:
     """A job that lost its machine at eleven and ran again from twelve to one."""
-    tries = [(TEN, TEN + HOUR, "a", None), (TEN + 2 * HOUR, TEN + 3 * HOUR, "b", 0)]
+    tries = [(TEN, TEN + HOUR, machines[0], None), (TEN + 2 * HOUR, TEN + 3 * HOUR, machines[1], 0)]
     attempts = [
         {
             "startedAt": begin,
@@ -76,10 +76,12 @@ def test_the_attempts_of_a_batch_job_are_on_the_instances_they_ran_on(tmp_path: 
 
 
 def test_nodes_are_one_run_and_children_of_an_array_its_trials(tmp_path: Path) -> None:
-    nodes = [job(f"m-1#{n}", nodeDetails={"nodeIndex": n, "isMainNode": n == 0}) for n in (0, 1)]
+    nodes = [
+        job(f"m-1#{n}", on, nodeDetails={"nodeIndex": n, "isMainNode": n == 0}) for n, on in enumerate(("ab", "cd"))
+    ]
     array = [job("s-1", arrayProperties={"size": 1}), job("s-1:0", arrayProperties={"index": 0})]
     queued = job("q-1", status="RUNNABLE", startedAt=None, attempts=[])
-    machines = {"containerInstances": [machine("a"), machine("b")]}
+    machines = {"containerInstances": [machine(name) for name in "abcd"]}
     write(tmp_path, jobs={"jobs": [*nodes, *array, queued]}, machines=machines)
     found = read_runs(source("batch", tmp_path))
     assert rows(found, "run", "run_id", "parent_run_id", "purpose") == [
@@ -87,7 +89,16 @@ def test_nodes_are_one_run_and_children_of_an_array_its_trials(tmp_path: Path) -
         ("s-1:0", "s-1", "sweep_trial"),
     ]
     ranks = [row for row in rows(found, "resource", "run_id", "attempt_no", "node_rank") if row[0] == "m-1"]
-    assert ranks == [("m-1", 1, 0), ("m-1", 1, 1), ("m-1", 2, 0), ("m-1", 2, 1)]
+    assert sorted(ranks) == [("m-1", 1, 0), ("m-1", 1, 1), ("m-1", 2, 0), ("m-1", 2, 1)]
+
+
+def test_a_node_may_start_before_the_main_one(tmp_path: Path) -> None:
+    main = {"nodeIndex": 0, "isMainNode": True}
+    waiting = job("m-1#0", status="STARTING", startedAt=None, stoppedAt=None, attempts=[], nodeDetails=main)
+    running = job("m-1#1", status="RUNNING", attempts=[], stoppedAt=None, nodeDetails={"nodeIndex": 1})
+    write(tmp_path, jobs={"jobs": [waiting, running]})
+    found = read_runs(source("batch", tmp_path))
+    assert rows(found, "run", "run_id", "status", "started_at") == [("m-1", None, at("2026-07-01T12:00:00"))]
 
 
 def test_the_metadata_of_a_ray_job_names_its_run_and_machines(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -318,6 +319,12 @@ def test_times_are_kept_in_utc(tmp_path: Path) -> None:
     assert rows(read(tmp_path, text(line)), "run", "started_at") == [(at("10:00:00.123"),)]
 
 
+@pytest.mark.parametrize("clock", ["2016-12-31T23:59:60Z", "2017-01-01t05:29:60.0+05:30", "2017-01-01T00:00:00Z"])
+def test_a_leap_second_is_the_first_of_the_next_minute(tmp_path: Path, clock: str) -> None:
+    line = {"event": "run_started", "run_id": "r", "at": clock}
+    assert rows(read(tmp_path, text(line)), "run", "started_at") == [(datetime(2017, 1, 1),)]
+
+
 # Values as a plain line has them, and some that only a line read by itself may have.
 VALUES = r"""
 "x" "" "é\u00e9" "a\"b" null true 0 -0 7 7.0 -1.5 0.5 1 1e2 2E-3 1e400 NaN "NaN" [1] 9007199254740993
@@ -325,6 +332,7 @@ VALUES = r"""
 """
 CLOCKS = ["2026-07-01T10:00:00Z", "2026-07-01T10:00:00.1239Z", "2026-07-01T12:00:00+02:00", "2026-02-30T10:00:00Z"]
 CLOCKS += ["2026-07-01t10:00:00z", "1969-12-31T23:59:59.5Z", "2026-07-01T24:00:00Z", "2026-07-01T10:00:00"]
+CLOCKS += ["2026-07-01T23:59:60Z", "2026-07-01T10:00:60.5z"]
 
 
 def test_a_line_means_the_same_read_in_a_block_and_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

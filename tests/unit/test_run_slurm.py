@@ -70,6 +70,20 @@ def test_a_node_name_taken_over_by_a_new_instance_is_two_stays(tmp_path: Path) -
     ]
 
 
+def test_a_node_that_two_rows_map_to_one_instance_is_held_once(tmp_path: Path) -> None:
+    """One row has i-03 from 12:10 to 13:00, the other from 12:30 on: until the job ends at 15:00, or still runs."""
+    slurm(tmp_path)
+    more = "q1-dy-trn1-3,2026-07-01T12:05:00,2026-07-01T13:00:00,i-03,\nq1-dy-trn1-3,2026-07-01T12:30:00,,i-03,\n"
+    (tmp_path / "nodes.csv").write_text(NODES + more)
+    running = SACCT.replace("COMPLETED", "RUNNING").replace("2026-07-01T15:00:00", "Unknown")
+    for text, end in ((SACCT, at("2026-07-01T15:00:00")), (running, None)):
+        (tmp_path / "jobs.txt").write_text(text)
+        stays = read_runs(source("slurm", tmp_path)).tables["tracker_resource"].filter(pl.col("resource_id") == "i-03")
+        assert stays.select("joined_at", "left_at", "instance_type").rows() == [
+            (at("2026-07-01T12:10:00"), end, "trn1.32xlarge")
+        ]
+
+
 def test_a_prologs_log_records_which_instance_a_name_was(tmp_path: Path) -> None:
     """12:10 to 15:00 on q1-dy-trn1-2 and -3: -2 was i-02 at 09:55 and i-09 at 13:05; a cut line is left out."""
     slurm(tmp_path)
@@ -105,10 +119,114 @@ def test_a_job_may_name_its_run(tmp_path: Path) -> None:
     assert records.declared == {"llama"}
 
 
+def test_the_record_with_an_end_counts_whatever_its_file_is_called(tmp_path: Path) -> None:
+    """Job 79 ran at the first output and had completed by the second, whose name comes before that of the first."""
+    ended = SACCT.replace("RUNNING", "COMPLETED").replace("T14:00:00|Unknown", "T14:00:00|2026-07-01T16:00:00")
+    (tmp_path / "10.txt").write_text(ended)
+    records = slurm(tmp_path)
+    assert rows(records, "run", "run_id", "status", "ended_at")[1] == ("lab-79", "completed", at("2026-07-01T16:00:00"))
+
+
 def test_slurm_times_are_the_clusters(tmp_path: Path) -> None:
     """10:00 in Oslo in July is 08:00 UTC."""
     records = slurm(tmp_path, timezone="Europe/Oslo")
     assert rows(records, "run", "started_at")[0] == (at("2026-07-01T08:00:00"),)
+
+
+AUTUMN = "JobIDRaw|State|Submit|Start|End|ElapsedRaw|NNodes|NodeList\n"
+
+
+def autumn(*times: str, state: str = "COMPLETED") -> str:
+    """A job a line of Submit, Start, End and ElapsedRaw in the night in which Oslo goes from UTC+2 to UTC+1 at 3:00."""
+    lines = []
+    for number, line in enumerate(times):
+        *clocks, elapsed = line.split()
+        shown = [f"2026-10-25T{clock}:00" if ":" in clock else clock for clock in clocks]
+        lines.append("|".join([str(number), state, *shown, elapsed.strip("-"), "1", "n1"]))
+    return AUTUMN + "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("times", "begin", "end"),
+    [
+        # An hour from half past two to half past two: from the first of the two hours to the second.
+        ("02:29 02:30 02:30 3600", "00:30", "01:30"),
+        ("02:29 02:50 02:10 1200", "00:50", "01:10"),
+        # Forty minutes before 3:10 UTC+1 and one hundred before it.
+        ("02:29 02:30 03:10 2400", "01:30", "02:10"),
+        ("02:29 02:30 03:10 6000", "00:30", "02:10"),
+        # It was submitted after the clock first showed 2:30, or after the clocks had gone back for good.
+        ("02:40 02:30 03:10 -", "01:30", "02:10"),
+        ("03:20 03:30 05:00 5400", "02:30", "04:00"),
+        # The running one of the same day.
+        ("02:40 02:30 Unknown 60", "01:30", None),
+    ],
+)
+def test_a_time_in_the_hour_that_repeats_is_known_by_how_long_the_job_ran(
+    times: str, begin: str, end: str | None, tmp_path: Path
+) -> None:
+    records = slurm(tmp_path, autumn(times), timezone="Europe/Oslo")
+    expected = (at(f"2026-10-25T{begin}"), end and at(f"2026-10-25T{end}"))
+    assert rows(records, "attempt", "started_at", "ended_at") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("times", "name", "clock", "seen"),
+    [
+        ("02:00 02:10 02:40 1800", "Start", "02:10", "01:40"),
+        ("01:00 01:30 02:10 -", "End", "02:10", "01:10"),
+        ("01:00 02:10 Unknown 60", "Start", "02:10", None),
+        # Suspended for a minute: neither time fits.
+        ("01:00 01:30 02:10 2340", "End", "02:10", "01:10"),
+    ],
+)
+def test_a_run_whose_time_may_be_either_hour_is_set_aside(
+    times: str, name: str, clock: str, seen: str | None, tmp_path: Path
+) -> None:
+    records = slurm(tmp_path, autumn(times), timezone="Europe/Oslo")
+    assert rows(records, "run", "run_id") == []
+    assert rows(records, "attempt", "run_id") == []
+    assert rows(records, "unread_run", "run_id", "last_seen_at") == [("lab-0", seen and at(f"2026-10-25T{seen}"))]
+    assert records.warnings[-1] == (
+        f"Run 'lab-0' is set aside, so what its machines cost is no run's: {tmp_path}/jobs.txt, line 2: {name} "
+        f"'2026-10-25T{clock}:00' is in an hour that the clocks repeat, and may be the first or the second; write it "
+        "with SLURM_TIME_FORMAT=%s."
+    )
+
+
+def test_a_later_record_clears_an_earlier_one(tmp_path: Path) -> None:
+    """While it ran, its start at half past two could be either; once it had ended, 40 minutes later, not."""
+    tmp_path.joinpath("first.txt").write_text(autumn("02:00 02:30 Unknown 60", state="RUNNING"))
+    records = slurm(tmp_path, autumn("02:00 02:30 03:10 2400"), timezone="Europe/Oslo")
+    assert rows(records, "attempt", "started_at", "ended_at") == [(at("2026-10-25T01:30"), at("2026-10-25T02:10"))]
+
+
+def test_a_time_in_the_hour_that_spring_leaves_out_is_read(tmp_path: Path) -> None:
+    """Half past two on 29 March is no time in Oslo; by the clock before the change it is 1:30 UTC."""
+    text = AUTUMN + "0|COMPLETED|2026-03-29T01:00:00|2026-03-29T02:30:00|2026-03-29T05:00:00|5400|1|n1\n"
+    records = slurm(tmp_path, text, timezone="Europe/Oslo")
+    assert rows(records, "attempt", "started_at", "ended_at") == [(at("2026-03-29T01:30"), at("2026-03-29T03:00"))]
+
+
+def test_a_node_that_changes_hands_in_the_hour_that_repeats_has_no_run_in_it(tmp_path: Path) -> None:
+    """From 0:30 to 1:30 UTC n1 may be i-1 or i-2; i-3 had it for less than that hour, if at all."""
+    slurm(tmp_path, autumn("01:00 01:30 04:00 12600"))
+    turns = ("2026-10-25T01:00:00,2026-10-25T02:30:00,i-1", "2026-10-25T02:30:00,,i-2")
+    lines = "".join(f"n1,{turn},p5.48xlarge\n" for turn in (*turns, "2026-10-25T02:20:00,2026-10-25T02:50:00,i-3"))
+    (tmp_path / "nodes.csv").write_text(NODES.splitlines()[0] + f"\n{lines}")
+    log = "".join(
+        f"2026-10-25T{clock}:00 n1 {name} p5.48xlarge\n" for clock, name in (("01:00", "i-1"), ("02:30", "i-2"))
+    )
+    for _ in ("nodes.csv", "nodes.log"):
+        records = read_runs(source("slurm", tmp_path, timezone="Europe/Oslo"))
+        assert rows(records, "resource", "resource_id", "joined_at", "left_at") == [
+            ("i-1", at("2026-10-24T23:30"), at("2026-10-25T00:30")),
+            ("i-2", at("2026-10-25T01:30"), at("2026-10-25T03:00")),
+        ]
+        assert "'2026-10-25T02:30:00' is in an hour that the clocks repeat" in records.warnings[0]
+        assert records.warnings[0].endswith(" Until then no run has that hour of the node.")
+        (tmp_path / "nodes.csv").unlink(missing_ok=True)
+        (tmp_path / "nodes.log").write_text(log)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import attempts_of, described
-from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, at_ms, saved_files
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, at_ms, keep_latest, saved_files
 
 _STATUS = {"SUCCEEDED": "completed", "FAILED": "failed"}
 _TYPE = "ecs.instance-type"
@@ -31,7 +31,7 @@ def read(source: RunSource) -> RunRecords:
             answer = parse_json(content)
             # A job is described in many answers; the last one has most of it.
             for job in answer.get("jobs") or ():
-                jobs[job["jobId"]] = max(jobs.get(job["jobId"], job), job, key=_progress)
+                keep_latest(jobs, job["jobId"], job, _progress)
             for instance in answer.get("containerInstances") or ():
                 attributes = {one.get("name"): one.get("value") for one in instance.get("attributes") or ()}
                 machines[instance["containerInstanceArn"]] = instance["ec2InstanceId"], attributes.get(_TYPE)
@@ -54,8 +54,9 @@ def _progress(job: Job) -> tuple[int, int, int]:
 
 
 def _run(run_id: str, nodes: Sequence[Job], tags: Mapping[str, str], machines: Machines, warnings: list[str]) -> Tables:
-    """The tables of a run from its nodes; the main node, or the only one, has its times."""
-    main = next((job for job in nodes if (job.get("nodeDetails") or {}).get("isMainNode")), nodes[0])
+    """The tables of a run from its nodes; the main node, or the first where that has not started, has its times."""
+    started = [job for job in nodes if _tried(job)]
+    main = next((job for job in started if (job.get("nodeDetails") or {}).get("isMainNode")), started[0])
     facts, _ = described({**(main.get("parameters") or {}), **tags}, run_id, warnings)
     attempts = _attempts(main)
     parent, _, index = str(main["jobId"]).partition(":")

@@ -68,7 +68,9 @@ def _measure(value: Any) -> float:
 def _moment(value: Any) -> int:
     if type(value) is not str or not _RFC3339.fullmatch(value):
         raise ValueError
-    return (datetime.fromisoformat(value.upper()) - EPOCH) // MS
+    # A leap second, or 59.9996 rounded up, is the first second of the next minute.
+    text, leap_ms = (f"{value[:17]}59{value[19:]}", 1000) if value[17:19] == "60" else (value, 0)
+    return (datetime.fromisoformat(text.upper()) - EPOCH) // MS + leap_ms
 
 
 def _within(read: Callable[[Any], Any], is_within: Callable[[Any], bool]) -> Callable[[Any], Any]:

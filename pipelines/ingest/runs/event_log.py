@@ -17,6 +17,7 @@ from pipelines.base.errors import SourceError, shown
 from pipelines.base.parse import parse_json
 from pipelines.ingest.json_lines import blocks_of_file
 from pipelines.ingest.runs.event import FIELDS, TARGET, Event, Form, Wrong, parse_event, plain_lines, run_of
+from pipelines.ingest.runs.records import set_aside
 from pipelines.warehouse.storage import Object, Store
 
 # The first columns of every frame: run, attempt, time (ms since 1970 UTC), and the line for messages.
@@ -32,8 +33,6 @@ _OF_THE_RUN = ("run_started", "run_ended")
 _KEEPS_NOTHING = ("heartbeat",)
 # What of the start of a run decides with which runs it may be compared.
 _UNREAD_FACTS = ("workload_id", "model", "dataset", "seq_len", "global_batch_samples", "precision", *TARGET)
-# What follows the run in the warning of one.
-ASIDE = " is set aside"
 _AHEAD_BYTES = 64 << 20
 _BLOCK_BYTES = 16 << 20
 
@@ -114,9 +113,7 @@ class EventLog:
             "correct its name."
             for (kind, field), count in self._unknown.items()
         )
-        aside = (
-            f"Run {shown(run)}{ASIDE}, so what its machines cost is no run's: {why}" for run, why in self.aside.items()
-        )
+        aside = (set_aside(run, why) for run, why in self.aside.items())
         odd_ends = (
             f"Run {shown(run)} counts as a run of unknown end: {why}"
             for run, why in self._odd_ends.items()

@@ -65,7 +65,7 @@ def read(source: RunSource) -> RunRecords:
             run_ids[own] = rows.id_of(tags, own)
             rows.add(run_ids[own], f"{where}: MLflow run {own}", _run, run, tags, server, rows.warnings)
     # A parent is named by MLflow's own id.
-    for row in rows.tables.get("run", ()):
+    for row in rows.runs:
         row["parent_run_id"] = run_ids.get(row["parent_run_id"], row["parent_run_id"])
     return rows.records()
 

@@ -10,7 +10,7 @@ from typing import Any
 from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, described
-from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, at_ms, moment_of, saved_files
+from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, at_ms, keep_latest, moment_of, saved_files
 
 _STATUS = {"SUCCEEDED": "completed", "FAILED": "failed", "STOPPED": "killed"}
 _REASON = {"SUCCEEDED": "completed", "FAILED": "sw_error", "STOPPED": "user_stop"}
@@ -22,9 +22,8 @@ def read(source: RunSource) -> RunRecords:
     for where, content in saved_files(source, ".json"):
         with reading(where, "save the answer of /api/jobs/ again"):
             for job in parse_json(content):
-                job_id = job.get("submission_id") or job["job_id"]
                 # A job is in many answers; the last one has its end.
-                jobs[job_id] = max(jobs.get(job_id, job), job, key=lambda job: job.get("end_time") or 0)
+                keep_latest(jobs, job.get("submission_id") or job["job_id"], job, lambda job: job.get("end_time") or 0)
     rows = RunRows(source)
     for job_id, job in sorted(jobs.items()):
         run_id = rows.id_of(job.get("metadata") or {}, job_id)

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.base.errors import shown
 from pipelines.base.parse import ParseError, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.schema import Schema, schema
@@ -20,11 +21,22 @@ _LARGEST = 1 << 63
 # Start and end columns by table.
 _SPAN = ("started_at", "ended_at")
 _SPANS = {"run": _SPAN, "attempt": _SPAN, "phase": _SPAN, "resource": ("joined_at", "left_at")}
+# The key of a table's rows, and when what a row describes was over.
+_KEYS = {
+    "run": ("ended_at", "run_id"),
+    "attempt": ("ended_at", "run_id", "attempt_no"),
+    "resource": ("left_at", "run_id", "attempt_no", "resource_id", "joined_at"),
+    "phase": ("ended_at", "run_id", "attempt_no", "phase", "started_at"),
+    "epoch": ("completed_at", "run_id", "attempt_no", "epoch_index"),
+    "checkpoint": ("durable_at", "run_id", "checkpoint_id"),
+}
 # How names of metrics end that the trainer logs of an evaluation's own speed.
 SPEEDS = ("_runtime", "_per_second", "_model_preparation_time")
 # The tag, parameter or label that declares the run id in another tool's record.
 DECLARED = "trainledger.run_id"
 UNREAD = "tracker_unread_run"
+# What follows the run in the warning of one that is not read.
+ASIDE = " is set aside"
 Row = dict[str, Any]
 Tables = Mapping[str, Iterable[Mapping[str, Any]]]
 
@@ -52,6 +64,16 @@ def at_ms(ms: Any) -> datetime | None:
     return moment_of(int(ms) / 1000) if ms else None
 
 
+def set_aside(run_id: str, why: str) -> str:
+    """The warning of a run that is not read."""
+    return f"Run {shown(run_id)}{ASIDE}, so what its machines cost is no run's: {why}"
+
+
+def keep_latest(kept: dict[Any, Any], record_id: Any, record: Any, progress: Callable[[Any], Any]) -> None:
+    """Keep, of the records of one thing in several saved answers, the one that has progressed furthest."""
+    kept[record_id] = max(kept.get(record_id, record), record, key=progress)
+
+
 def epoch_count(position: float) -> int:
     """Whole epochs done at a position. ValueError for more than any run has."""
     if position > MOST_EPOCHS:
@@ -63,6 +85,66 @@ def is_evaluation(metric: str) -> bool:
     """Whether the name of a metric is that of an evaluation: `val_loss`, `eval/accuracy`, but not its speed."""
     kind = metric.replace("/", "_").split("_")[0]
     return kind in ("val", "valid", "validation", "test", "eval") and not metric.endswith(SPEEDS)
+
+
+def coalesced(rows: Iterable[Mapping[str, Any]]) -> Row:
+    """The first known value of each column."""
+    found: Row = {}
+    for row in rows:
+        found |= {name: value for name, value in row.items() if found.get(name) is None}
+    return found
+
+
+def once(table: str, rows: Iterable[Row]) -> list[Row]:
+    """One row of each key: of several the facts of the one that ended last, else of the next that has them."""
+    if table not in _KEYS:
+        return list(rows)
+    end, *key = _KEYS[table]
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in key), []).append(row)
+    rows = [
+        same[0] if len(same) == 1 else coalesced(sorted(same, key=lambda row: row[end] or datetime.min, reverse=True))
+        for same in found.values()
+    ]
+    return _apart_in_time(rows) if table == "resource" else rows
+
+
+def _apart_in_time(stays: Iterable[Row]) -> list[Row]:
+    """Stays of an attempt on a machine as stays that do not overlap: it is held once at a time."""
+    kept: dict[tuple[Any, ...], list[Row]] = {}
+    for stay in sorted(stays, key=lambda stay: stay["joined_at"] or datetime.min):
+        held = kept.setdefault((stay["run_id"], stay["attempt_no"], stay["resource_id"]), [])
+        last = held[-1] if held else None
+        if last and stay["joined_at"] and (last["left_at"] is None or stay["joined_at"] < last["left_at"]):
+            # The later one knows whether the machine is still held.
+            left_at = stay["left_at"] and max(stay["left_at"], last["left_at"] or datetime.min)
+            held[-1] = coalesced((last, stay)) | {"left_at": left_at}
+        else:
+            held.append(stay)
+    return [stay for held in kept.values() for stay in held]
+
+
+def _in_turn(records: Sequence[dict[str, list[Row]]]) -> dict[str, list[Row]]:
+    """Records of one run as one: their attempts follow one another, and the last to start has the run's end."""
+    found: dict[str, list[Row]] = {}
+    attempts = 0
+    for record in sorted(records, key=lambda record: record["run"][0]["started_at"] or datetime.min):
+        for table, rows in record.items():
+            if table != "run":
+                rows = [row | {"attempt_no": row["attempt_no"] + attempts} for row in rows]
+            found.setdefault(table, []).extend(rows)
+        attempts += max((row["attempt_no"] for row in record.get("attempt", ())), default=0)
+    runs = found["run"]
+    last, ends = runs[-1], [run["ended_at"] for run in runs if run.get("ended_at")]
+    seen = [run["last_seen_at"] for run in runs if run.get("last_seen_at")]
+    span = {
+        "status": last.get("status"),
+        "started_at": runs[0]["started_at"],
+        "ended_at": max(ends) if last.get("ended_at") else None,
+        "last_seen_at": max(seen, default=None),
+    }
+    return found | {"run": [coalesced(reversed(runs)) | span]}
 
 
 def clean(table: str, rows: Sequence[Mapping[str, Any]], columns: Schema, warnings: list[str]) -> list[dict[str, Any]]:
@@ -151,7 +233,9 @@ class RunRows:
 
     def __init__(self, source: RunSource):
         self.source = source
-        self.tables: dict[str, list[Row]] = {}
+        # The tables of each record of a run.
+        self.found: dict[str | None, list[dict[str, list[Row]]]] = {}
+        self.unread: dict[str, Row] = {}
         self.warnings: list[str] = []
         self.declared: set[str] = set()
 
@@ -167,21 +251,53 @@ class RunRows:
         with reading(where):
             if isinstance(run_id, Mapping | list):
                 raise ParseError("has an id that is not text")
-            for table, rows in read(*facts).items():
-                shared = {"run_id": run_id} if table == "run" else {"run_id": run_id, "attempt_no": 1}
-                self.tables.setdefault(table, []).extend(shared | dict(row) for row in rows)
+            tables = {
+                table: [({} if table == "run" else {"attempt_no": 1}) | dict(row) for row in rows]
+                for table, rows in read(*facts).items()
+            }
+            if tables:
+                self.found.setdefault(run_id, []).append(tables)
+
+    def set_aside(self, run_id: str, why: str, **known: Any) -> None:
+        """Leave a run out of all tables but that of the unread ones, with what is `known` of it."""
+        self.warnings.append(set_aside(run_id, why))
+        self.unread[run_id] = {"run_id": run_id, **known}
+
+    @property
+    def runs(self) -> list[Row]:
+        return [run for records in self.found.values() for tables in records for run in tables["run"]]
 
     def records(self, nothing: str = "") -> RunRecords:
         """The typed and sorted tables; `nothing` is the warning where there is no run."""
         warnings, tables = [*self.warnings], {}
-        if nothing and not self.tables.get("run"):
+        found: dict[str, list[Row]] = {"unread_run": [*self.unread.values()]} if self.unread else {}
+        for run_id, record in self._apart(warnings):
+            for table, rows in record.items():
+                found.setdefault(table, []).extend({"run_id": run_id} | row for row in rows)
+        if nothing and not found:
             warnings.append(f"{nothing}: no run is recorded there yet; check `location` if training has run.")
         for table, columns in SCHEMAS.items():
             thing = table.removeprefix("tracker_")
-            rows = [{"source_name": self.source.name, **row} for row in self.tables.get(thing, ())]
-            frame = pl.DataFrame(clean(thing, rows, columns, warnings), schema=columns, strict=False)
+            named = [{"source_name": self.source.name} | row for row in found.get(thing, ())]
+            rows = once(thing, clean(thing, named, columns, warnings))
+            frame = pl.DataFrame(rows, schema=columns, strict=False)
             tables[table] = frame.unique().sort(pl.all(), nulls_last=True)
         return RunRecords(tables, sorted(set(warnings)), frozenset(self.declared))
+
+    def _apart(self, warnings: list[str]) -> Iterator[tuple[str | None, dict[str, list[Row]]]]:
+        """Each run with its tables: records that declare one id are one run, others of one id are several."""
+        for run_id, records in self.found.items():
+            if run_id in self.unread:
+                continue
+            if len(records) == 1 or run_id in self.declared:
+                yield run_id, records[0] if len(records) == 1 else _in_turn(records)
+                continue
+            yield from ((run_id if n == 1 else f"{run_id}@{n}", record) for n, record in enumerate(records, start=1))
+            warnings.append(
+                f"Run {run_id!r} is recorded {len(records)} times by the [[runs]] source {self.source.name}; the "
+                f"records are kept apart as {run_id!r} to '{run_id}@{len(records)}'. If they are one run, set "
+                f"`{DECLARED}` in each, else rename them."
+            )
 
 
 def open_run_store(source: RunSource) -> Store:

@@ -7,13 +7,23 @@ checkpoints, only their location; its instances are not on the bill.
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from pipelines.base.aws import connect, requesting
 from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import attempts_of, described
-from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, listed_state, saved_files, utc
+from pipelines.ingest.runs.records import (
+    DECLARED,
+    Row,
+    RunRecords,
+    RunRows,
+    keep_latest,
+    listed_state,
+    saved_files,
+    utc,
+)
 
 _SCHEME = "sagemaker://"
 _STATUS = {"Completed": "completed", "Failed": "failed", "Stopped": "killed"}
@@ -25,6 +35,8 @@ _PHASES = {
 }
 # The name of a status, when it began and when it ended.
 Step = tuple[str, datetime, datetime | None]
+# A job and its tags.
+Described = tuple[Mapping[str, Any], dict[str, str]]
 
 
 def state(source: RunSource) -> str:
@@ -38,12 +50,25 @@ def state(source: RunSource) -> str:
 def read(source: RunSource) -> RunRecords:
     """Every training job of the region, or of the folder, with its tags."""
     rows = RunRows(source)
+    jobs: dict[str, Described] = {}
     for job, tags in _live(source) if source.location.startswith(_SCHEME) else _recorded(source):
-        name = job.get("TrainingJobName")
-        run_id = rows.id_of({DECLARED: tags.get(DECLARED) or tags.get("run_id")}, name)
-        where = f"[[runs]] {source.name}: training job {name}"
-        rows.add(run_id, where, _run, run_id, job, tags, rows.warnings)
+        with reading(_where(source, job)):
+            keep_latest(jobs, job.get("TrainingJobArn") or job["TrainingJobName"], (job, tags), _progress)
+    for job, tags in jobs.values():
+        run_id = rows.id_of({DECLARED: tags.get(DECLARED) or tags.get("run_id")}, job["TrainingJobName"])
+        rows.add(run_id, _where(source, job), _run, run_id, job, tags, rows.warnings)
     return rows.records(f"{source.location} contains no training job")
+
+
+def _where(source: RunSource, job: Mapping[str, Any]) -> str:
+    return f"[[runs]] {source.name}: training job {job.get('TrainingJobName')}"
+
+
+def _progress(described: Described) -> tuple[bool, datetime, int]:
+    job, _ = described
+    ended_at, changed_at = utc(job.get("TrainingEndTime")), utc(job.get("LastModifiedTime"))
+    steps = len(job.get("SecondaryStatusTransitions") or ())
+    return ended_at is not None, changed_at or ended_at or datetime.min, steps
 
 
 def _client(source: RunSource) -> Any:
@@ -58,7 +83,7 @@ def _listed(client: Any, source: RunSource) -> list[Mapping[str, Any]]:
         return [job for page in pages for job in page["TrainingJobSummaries"]]
 
 
-def _live(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]]]:
+def _live(source: RunSource) -> Iterator[Described]:
     client, where = _client(source), f"[[runs]] {source.name}"
     for job in _listed(client, source):
         with requesting(where, "sagemaker:DescribeTrainingJob"):
@@ -69,7 +94,7 @@ def _live(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]
         yield description, tags
 
 
-def _recorded(source: RunSource) -> Iterator[tuple[Mapping[str, Any], dict[str, str]]]:
+def _recorded(source: RunSource) -> Iterator[Described]:
     """DescribeTrainingJob responses, each in a .json file; tags may have been added under `Tags`."""
     for where, text in saved_files(source, ".json"):
         with reading(where, "record the response of DescribeTrainingJob again"):
@@ -94,12 +119,7 @@ def _run(run_id: str, job: Mapping[str, Any], tags: Mapping[str, str], warnings:
     started_at = utc(job.get("TrainingStartTime")) or created_at
     last_at = max(at for at in (created_at, started_at, ended_at, utc(job.get("LastModifiedTime"))) if at)
     facts, _ = described(parameters, run_id, warnings)
-    steps = [
-        (step["Status"], at, utc(step.get("EndTime")))
-        for step in job.get("SecondaryStatusTransitions") or ()
-        if (at := utc(step.get("StartTime")))
-    ]
-    steps.sort(key=lambda step: step[1])
+    steps = _steps(job)
     span = {"started_at": started_at, "ended_at": ended_at, "last_seen_at": last_at}
     attempts = _attempts(steps, started_at, ended_at, last_at, status)
     run = {
@@ -121,12 +141,30 @@ def _run(run_id: str, job: Mapping[str, Any], tags: Mapping[str, str], warnings:
     }
 
 
+def _steps(job: Mapping[str, Any]) -> list[Step]:
+    """The statuses of a job in order, each until its end or, where that is later or unknown, until the next begins."""
+    begun = [
+        (at, utc(step.get("EndTime")) or datetime.max, step["Status"])
+        for step in job.get("SecondaryStatusTransitions") or ()
+        if (at := utc(step.get("StartTime")))
+    ]
+    begun.sort()
+    found = []
+    for (at, until, name), (after, _, _) in pairwise([*begun, (datetime.max, datetime.max, "")]):
+        end = min(until, after)
+        found.append((name, at, None if end == datetime.max else end))
+    return found
+
+
 def _attempts(
     steps: Sequence[Step], started_at: datetime | None, ended_at: datetime | None, last_at: datetime, status: str
 ) -> list[Row]:
     if started_at is None:
         return []
-    cuts = [at for name, at, _ in steps if name == "Interrupted" and started_at < at < (ended_at or last_at)]
+    # An interruption recorded twice in a row is one.
+    turns = pairwise([("", started_at, None), *steps])
+    firsts = [at for (before, _, _), (name, at, _) in turns if name == "Interrupted" != before]
+    cuts = [at for at in firsts if started_at < at < (ended_at or last_at)]
     back = [at for name, at, _ in steps if name != "Interrupted"]
     begins = [started_at, *(min((at for at in back if at >= cut), default=cut) for cut in cuts)]
     reasons = [*["spot_interruption"] * len(cuts), _REASON.get(status)]
@@ -158,11 +196,13 @@ def _resource(job: Mapping[str, Any], attempt: Mapping[str, Any], warnings: list
     }
 
 
-def _phases(attempt: Mapping[str, Any], steps: Sequence[tuple]) -> Iterator[Row]:
+def _phases(attempt: Mapping[str, Any], steps: Sequence[Step]) -> Iterator[Row]:
+    """The statuses that begin in an attempt; the first also has what lasts from before it."""
     end = attempt["ended_at"] or attempt["last_seen_at"]
     for name, at, until in steps:
         begin = max(at, attempt["started_at"])
-        if name in _PHASES and begin < end and at < end:
+        is_own = at == begin or attempt["attempt_no"] == 1
+        if name in _PHASES and is_own and begin < end and (until is None or until > begin):
             yield {
                 "attempt_no": attempt["attempt_no"],
                 "phase": _PHASES[name],

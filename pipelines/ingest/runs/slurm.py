@@ -8,7 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby, product
 from math import prod
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -16,8 +16,21 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pipelines.base.errors import SourceError, UsageError, shown
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import attempts_of
-from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, moment_of, open_run_store, utc
+from pipelines.ingest.runs.records import (
+    DECLARED,
+    Row,
+    RunRecords,
+    RunRows,
+    Tables,
+    keep_latest,
+    moment_of,
+    open_run_store,
+)
 
+# The times of a record in the order of a job's life.
+_TIMES = ("Submit", "Eligible", "Start", "End")
+_REPEATED = "is in an hour that the clocks repeat, and may be the first or the second; write it"
+_UNSURE = "Until then no run has that hour of the node."
 _WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
 # State of a record -> how the attempt ended, and the run if it was the last.
 _STATES = {
@@ -56,26 +69,38 @@ def read(source: RunSource) -> RunRecords:
         fix = "write one like Europe/Oslo or UTC"
         raise UsageError(f"[[runs]] {source.name}: timezone {source.timezone!r} is unknown; {fix}.") from None
     store = open_run_store(source)
+    rows = RunRows(source)
     stays: dict[str, list[Row]] = {}
     jobs: dict[str, dict[tuple[datetime, str], Row]] = {}
     for item in store.list():
         where = store.uri(item.key)
         if read_map := NODE_MAPS.get(item.key.rpartition("/")[2]):
-            for stay in read_map(store.read(item.key), where, zone):
+            for stay in read_map(store.read(item.key), where, zone, rows.warnings):
                 stays.setdefault(stay["node"], []).append(stay)
         elif item.key.endswith((".txt", ".psv", ".sacct")):
             for record in _records(store.read(item.key), where, zone):
-                # The same record may be in several days' files; the latest is the most complete.
-                jobs.setdefault(record["JobIDRaw"], {})[record["Start"], record["NodeList"]] = record
-    rows = RunRows(source)
+                # The same record may be in several days' files.
+                found = jobs.setdefault(record["JobIDRaw"], {})
+                keep_latest(found, (record["Start"], record["NodeList"]), record, _progress)
     for job, found in sorted(jobs.items()):
-        attempts = [found[key] for key in sorted(found)]
+        attempts = _clear(found[key] for key in sorted(found))
         comment = _COMMENT.search(attempts[-1].get("Comment") or "")
         run_id = comment[1] if comment else f"{source.name}-{job}"
         rows.declared |= {run_id} if comment else set()
+        if unclear := next((record for record in attempts if record["unclear"]), None):
+            ends = [record["End"] for record in attempts]
+            seen_at = None if None in ends else max(ends)
+            rows.set_aside(run_id, unclear["unclear"], started_at=attempts[0]["Start"], last_seen_at=seen_at)
+            continue
         where = f"[[runs]] {source.name}: job {job}"
         rows.add(run_id, where, _job, run_id, attempts, stays, rows.warnings)
     return rows.records(f"{store.location} holds no sacct output (.txt, .psv or .sacct)")
+
+
+def _progress(record: Row) -> tuple[bool, datetime, int]:
+    """A record with an end comes after one without; of the latter the longest lasting one is the last."""
+    elapsed = record.get("ElapsedRaw") or ""
+    return record["End"] is not None, record["End"] or datetime.min, int(elapsed) if elapsed.isdecimal() else 0
 
 
 def hostlist(text: str, most: int = _MOST_NODES) -> list[str]:
@@ -129,10 +154,47 @@ def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
         record: Row = dict(zip(header, cells, strict=False))
         if "." in record["JobIDRaw"]:
             continue
-        for name in ("Start", "End", "Submit", "Eligible"):
-            record[name] = moment(record.get(name, ""), zone, f"{where}, line {number}: {name}")
-        if record["Start"] is not None:
-            yield record
+        place = f"{where}, line {number}"
+        meant = {name: _meanings(record.get(name, ""), zone, f"{place}: {name}") for name in _TIMES}
+        if meant["Start"]:
+            yield record | _span(record, meant, place)
+
+
+def _span(record: Row, meant: Mapping[str, Sequence[datetime]], where: str) -> Row:
+    """Start and End of a record, its text of Start, and in `unclear` why they are not known; then they are the widest.
+
+    Of the times that the texts may mean, those count that are ElapsedRaw apart and in the order of a job's life.
+    """
+    elapsed = record.get("ElapsedRaw") or ""
+    options = list(product(*(meant[name] or (None,) for name in _TIMES)))
+    if len(options) > 1:
+        lasts = int(elapsed) if elapsed.isdecimal() else None
+        options = [one for one in options if _seconds(*one[-2:]) == lasts] or options
+        options = [one for one in options if _is_in_order(one)] or options
+    starts, ends = ({one[which] for one in options} for which in (-2, -1))
+    unclear = "Start" if len(starts) > 1 else "End" if len(ends) > 1 else None
+    return {
+        "Start": min(at for at in starts if at),
+        "End": max((at for at in ends if at), default=None),
+        "text": record["Start"],
+        "unclear": unclear and f"{where}: {unclear} {record[unclear]!r} {_REPEATED} with SLURM_TIME_FORMAT=%s.",
+    }
+
+
+def _seconds(begin: datetime | None, end: datetime | None) -> float | None:
+    return (end - begin).total_seconds() if begin and end else None
+
+
+def _is_in_order(times: Iterable[datetime | None]) -> bool:
+    known = [at for at in times if at]
+    return known == sorted(known)
+
+
+def _clear(records: Iterable[Row]) -> list[Row]:
+    """The records of a job, less an earlier one of unclear times where a later one is clear."""
+    found = [*records]
+    clear = {(record["text"], record["NodeList"]) for record in found if not record["unclear"]}
+    return [one for one in found if not one["unclear"] or (one["text"], one["NodeList"]) not in clear]
 
 
 def _job(run_id: str, attempts: Sequence[Row], stays: Mapping[str, Sequence[Row]], warnings: list[str]) -> Tables:
@@ -203,34 +265,51 @@ def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warning
             }
 
 
-def moment(text: str, zone: ZoneInfo, what: str) -> datetime | None:
-    """Local time of the cluster, or seconds since 1970 where sacct is set to write them, as naive UTC."""
+def _meanings(text: str, zone: ZoneInfo, what: str) -> tuple[datetime, ...]:
+    """The times that a text may mean, as naive UTC: local time of the cluster, or seconds since 1970 where sacct is set
+    to write them. None for an unknown time, two in the hour that the clocks repeat.
+    """
     if text in UNKNOWN:
-        return None
+        return ()
     try:
         if text.isdigit():
-            return moment_of(int(text))
+            return (moment_of(int(text)),)
         at = datetime.fromisoformat(text)
-        return utc(at if at.tzinfo else at.replace(tzinfo=zone))
+        if at.tzinfo:
+            return (at.astimezone(UTC).replace(tzinfo=None),)
+        first, second = (at.replace(tzinfo=zone, fold=n).astimezone(UTC).replace(tzinfo=None) for n in (0, 1))
+        # In the hour that the clocks leave out the second is before the first.
+        return (first, second) if first < second else (first,)
     except (ValueError, OverflowError):
         raise SourceError(f"{what} {text!r} is not a time; leave SLURM_TIME_FORMAT unset or write %s.") from None
 
 
-def _table(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
-    """A stay a row, its end empty while it lasts."""
+def _table(content: bytes, where: str, zone: ZoneInfo, warnings: list[str]) -> Iterable[Row]:
+    """A stay a row, its end empty while it lasts; of an hour that the clocks repeat only what is sure."""
     reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig", "replace")))
     missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
     if missing:
         raise SourceError(f"{where} has no column {missing[0]}; write {', '.join(_COLUMNS)}.")
     for number, row in enumerate(reader, start=2):
+        times = []
         for name in ("started_at", "ended_at"):
-            row[name] = moment(row[name] or "", zone, f"{where}, line {number}: {name}")
-        yield row
+            what = f"{where}, line {number}: {name}"
+            times.append(_meanings(row[name] or "", zone, what))
+            if len(times[-1]) > 1:
+                warnings.append(f"{what} {row[name]!r} {_REPEATED} with its offset. {_UNSURE}")
+        yield from _sure(row, *times)
 
 
-def _log(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
+def _sure(stay: Row, starts: Sequence[datetime], ends: Sequence[datetime]) -> Iterable[Row]:
+    """The part of a stay that is sure where its start or end may be one of several times."""
+    started_at, ended_at = max(starts, default=None), min(ends, default=None)
+    if len(starts) < 2 > len(ends) or started_at is None or ended_at is None or started_at < ended_at:
+        yield stay | {"started_at": started_at, "ended_at": ended_at}
+
+
+def _log(content: bytes, where: str, zone: ZoneInfo, warnings: list[str]) -> Iterable[Row]:
     """A line per job start on a node: time, node, instance, type. A name keeps its instance until another line."""
-    starts: dict[str, list[tuple[datetime, str, str]]] = {}
+    starts: dict[str, list[tuple[Sequence[datetime], str, str]]] = {}
     lines = content.decode("utf-8-sig", "replace").splitlines()
     for number, line in enumerate(lines, start=1):
         if not (parts := line.split()):
@@ -239,16 +318,21 @@ def _log(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
         if not is_whole and number == len(lines):
             # The node went down while its prolog wrote.
             continue
-        at = moment(parts[0], zone, f"{where}, line {number}:") if is_whole else None
-        if at is None:
+        times = _meanings(parts[0], zone, f"{where}, line {number}:") if is_whole else ()
+        if not times:
             raise SourceError(f"{where}, line {number} is not time, node, instance id and type; fix or remove it.")
-        starts.setdefault(parts[1], []).append((at, parts[2], parts[3] if len(parts) == 4 else ""))
+        if len(times) > 1:
+            warnings.append(f"{where}, line {number}: {parts[0]!r} {_REPEATED} with `date +%s`. {_UNSURE}")
+        starts.setdefault(parts[1], []).append((times, parts[2], parts[3] if len(parts) == 4 else ""))
     for node, seen in sorted(starts.items()):
         changes = [next(same) for _, same in groupby(sorted(seen), key=lambda line: line[1])]
-        ends = [at for at, _, _ in changes[1:]] + [None]
-        for (at, instance_id, instance_type), end in zip(changes, ends, strict=True):
-            stay = {"node": node, "started_at": at, "ended_at": end}
-            yield stay | {"instance_id": instance_id, "instance_type": instance_type}
+        ends = [*(times for times, _, _ in changes[1:]), ()]
+        for (times, instance_id, instance_type), end in zip(changes, ends, strict=True):
+            stay = {"node": node, "instance_id": instance_id, "instance_type": instance_type}
+            yield from _sure(stay, times, end)
 
 
-NODE_MAPS: dict[str, Callable[[bytes, str, ZoneInfo], Iterable[Row]]] = {"nodes.csv": _table, "nodes.log": _log}
+NODE_MAPS: dict[str, Callable[[bytes, str, ZoneInfo, list[str]], Iterable[Row]]] = {
+    "nodes.csv": _table,
+    "nodes.log": _log,
+}

@@ -11,7 +11,7 @@ was not recorded stays null here; it is inferred in staging, from `last_seen_at`
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from importlib import import_module
@@ -24,7 +24,7 @@ from pipelines.base.address import redacted
 from pipelines.base.errors import UsageError, listing
 from pipelines.base.parse import reading
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import DECLARED, SCHEMAS, UNREAD, Row, RunRecords, listed_state
+from pipelines.ingest.runs.records import DECLARED, SCHEMAS, UNREAD, Row, RunRecords, coalesced, listed_state, once
 
 # Nearest to the machines first: writers during the run, schedulers, scorers, and readers of files.
 NEARNESS = (
@@ -142,7 +142,8 @@ def _merged(sources: Sequence[RunSource], records: Mapping[str, RunRecords]) -> 
     tables = {}
     for table in _MERGED:
         own = [read.tables[table].filter(~pl.col("run_id").is_in(list(several))) for read in records.values()]
-        tables[table] = pl.concat([*own, pl.DataFrame(extra[table], schema=SCHEMAS[table], strict=False)])
+        merged = once(table.removeprefix("tracker_"), extra[table])
+        tables[table] = pl.concat([*own, pl.DataFrame(merged, schema=SCHEMAS[table], strict=False)])
     unread = [read.tables[UNREAD] for read in records.values()]
     tables[UNREAD] = pl.concat([pl.DataFrame(schema=SCHEMAS[UNREAD]), *unread])
     return RunRecords(tables, warnings)
@@ -171,7 +172,7 @@ def _one(run_id: str, found: Sequence[Mapping[str, _Rows]], warnings: list[str])
     rows = {table: [own[table] for own in found] for table in _MERGED}
     runs = [row for own in rows["tracker_run"] for row in own]
     last_at = max((row["last_seen_at"] for row in runs if row["last_seen_at"]), default=None)
-    run = _coalesced(runs) | {"last_seen_at": last_at}
+    run = coalesced(runs) | {"last_seen_at": last_at}
     attempts = next((own for own in rows["tracker_attempt"] if own), [])
     base = attempts[0]["source_name"] if attempts else None
     kept = {"tracker_run": [run], "tracker_attempt": attempts}
@@ -191,13 +192,6 @@ def _one(run_id: str, found: Sequence[Mapping[str, _Rows]], warnings: list[str])
         kept["tracker_checkpoint"] = [row | {"is_complete": False} for row in kept["tracker_checkpoint"]]
     _warn_of_differences(run_id, rows["tracker_resource"], warnings)
     return kept
-
-
-def _coalesced(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    found: Row = {}
-    for row in rows:
-        found |= {name: value for name, value in row.items() if found.get(name) is None}
-    return found
 
 
 def _first_by(sources: Sequence[_Rows], key: str) -> _Rows:
@@ -228,7 +222,7 @@ def _saves(sources: Sequence[_Rows]) -> _Rows:
                 fresh.append(row)
             else:
                 denied = False in (same["is_complete"], row["is_complete"])
-                same |= _coalesced((same, row)) | ({"is_complete": False} if denied else {})
+                same |= coalesced((same, row)) | ({"is_complete": False} if denied else {})
         kept += fresh
     return kept
 

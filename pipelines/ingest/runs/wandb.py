@@ -12,7 +12,16 @@ from typing import Any
 from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, described
-from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, moment_of, saved_files, utc
+from pipelines.ingest.runs.records import (
+    DECLARED,
+    RunRecords,
+    RunRows,
+    Tables,
+    keep_latest,
+    moment_of,
+    saved_files,
+    utc,
+)
 
 _STATES = {"finished": "completed", "failed": "failed", "crashed": "failed", "killed": "killed", "preempted": "killed"}
 _REASONS = {"finished": "completed", "crashed": "unknown", "failed": "sw_error", "killed": "user_stop"}
@@ -20,7 +29,7 @@ _REASONS = {"finished": "completed", "crashed": "unknown", "failed": "sw_error",
 
 def read(source: RunSource) -> RunRecords:
     """Every run of the source's `*.jsonl` files; ranks that share a group are one run."""
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, dict[str, dict[str, Any]]] = {}
     rows = RunRows(source)
     for where, content in saved_files(source, ".jsonl"):
         for run in _lines(content, where):
@@ -28,9 +37,10 @@ def read(source: RunSource) -> RunRecords:
             is_rank = run.get("job_type") in ("rank", "worker") or "rank" in config
             name = str(config.get(DECLARED) or (run["group"] if run.get("group") and is_rank else run["id"]))
             rows.declared |= {name} if config.get(DECLARED) else set()
-            groups.setdefault(name, []).append(run)
+            # A run may be in several exports; the last one has its end.
+            keep_latest(groups.setdefault(name, {}), str(run["id"]), run, lambda run: run["heartbeat"])
     for name, ranks in sorted(groups.items()):
-        rows.add(name, f"[[runs]] {source.name}: run {name}", _run, name, ranks, rows.warnings)
+        rows.add(name, f"[[runs]] {source.name}: run {name}", _run, name, [*ranks.values()], rows.warnings)
     return rows.records(f"{source.location} holds no .jsonl export")
 
 
