@@ -77,7 +77,9 @@ def _with_rate(taken: Taken, context: Context) -> Taken:
     registration = taken.registration
     if registration is None or registration.failure_rate_from is None or taken.sides is None:
         return taken
-    own = frozenset(run["run_id"] for runs in taken.kept for run in runs)
+    # Its other runs of before the registration count, those that were made of the same workload too.
+    jobs = {run["job_id"] for side in taken.sides for run in side.runs}
+    own = frozenset(run["run_id"] for runs in taken.kept for run in runs if run["job_id"] in jobs)
     family = (side.runs[0]["accelerator_family"] for side in taken.sides)
     rates = [context.rate(name, registration.failure_rate_from, registration.registered_on, own) for name in family]
     sides = tuple(replace(side, rate=rate) for side, rate in zip(taken.sides, rates, strict=True))

@@ -190,6 +190,27 @@ def test_a_failure_rate_that_leaves_a_run_out_proves_nothing() -> None:
     assert judged(*sides, context=replace(known, unrated=[lost]), registration=registered())[0] == "proven"
 
 
+def test_the_failure_rate_counts_the_failures_of_the_workload_before_the_registration() -> None:
+    """Only what is compared is left out of the larger set: the listed runs, and what continues one of them."""
+    asked: list[frozenset[str]] = []
+
+    def rate(family: str, since: date, until: date, but: frozenset[str]) -> tuple[int, int]:
+        asked.append(but)
+        return 100, 0
+
+    gpu, trainium = side(GPU, BASE), side(TRAINIUM, QUARTER)
+    listed = {"trainium": frozenset(run["run_id"] for run in trainium)}
+    early = failed("early-9", TRAINIUM, 3) | {"started_at": datetime(2026, 6, 1), "ended_at": datetime(2026, 6, 2)}
+    row_of(
+        gpu,
+        [*trainium, early, more_of("trn-1", "more-4", TRAINIUM, 3, 2)],
+        context=replace(CONTEXT, rate=rate),
+        registration=registered(failure_rate_from=date(2026, 5, 1), listed=listed),
+    )
+    compared = {run["run_id"] for run in (*gpu, *trainium)}
+    assert asked == [compared | {"more-4"}] * 2
+
+
 def test_two_runs_a_side_prove_nothing_however_alike() -> None:
     verdict, reason = judged(side(GPU, (10, 10.0001)), side(TRAINIUM, (1, 1.0001)))
     assert verdict == "indicative"
