@@ -7,7 +7,7 @@ from statistics import median
 
 from pipelines.analysis.compared_runs import Context, Taken, starts_of
 from pipelines.analysis.estimate import Estimate
-from pipelines.analysis.matched import Job, Run, Side, at_once
+from pipelines.analysis.matched import Job, Run, Side, at_once, has_failed
 from pipelines.analysis.registration import Quality, Registration
 from pipelines.analysis.verdict import RUN_FLOOR, minus
 from pipelines.base.dates import month_spans
@@ -300,4 +300,8 @@ def support_of(taken: Taken, quality: Quality) -> list[str]:
     support += [f"runs {' and '.join(run['run_id'] for run in job.runs)} are one run" for job in merged]
     unended = sum(len(side.open) for side in taken.sides)
     support += [f"{unended} without a recorded end left out"] if unended else []
-    return support + ([f"later runs are not judged: {len(taken.later)}"] if taken.later else [])
+    for words, runs in (("earlier", taken.earlier), ("later", taken.later)):
+        failed = sum(map(has_failed, runs))
+        more = f", {failed} of them failed" if failed else ""
+        support += [f"{words} runs are not judged: {len(runs)}{more}"] if runs else []
+    return support

@@ -201,14 +201,14 @@ def test_the_failure_rate_counts_the_failures_of_the_workload_before_the_registr
     gpu, trainium = side(GPU, BASE), side(TRAINIUM, QUARTER)
     listed = {"trainium": frozenset(run["run_id"] for run in trainium)}
     early = failed("early-9", TRAINIUM, 3) | {"started_at": datetime(2026, 6, 1), "ended_at": datetime(2026, 6, 2)}
-    row_of(
-        gpu,
-        [*trainium, early, more_of("trn-1", "more-4", TRAINIUM, 3, 2)],
-        context=replace(CONTEXT, rate=rate),
-        registration=registered(failure_rate_from=date(2026, 5, 1), listed=listed),
-    )
+    runs = [*trainium, early, more_of("trn-1", "more-4", TRAINIUM, 3, 2)]
+    known = replace(CONTEXT, rate=rate, left_out=[run | {"is_alone": False} for run in runs])
+    plan = registered(failure_rate_from=date(2026, 5, 1), listed=listed)
+    row = row_of(gpu, runs, context=known, registration=plan)
     compared = {run["run_id"] for run in (*gpu, *trainium)}
     assert asked == [compared | {"more-4"}] * 2
+    # It began before those that are judged, and what continues one of them after.
+    assert "earlier runs are not judged: 1, 1 of them failed; later runs are not judged: 1" in row["verdict_reason"]
 
 
 def test_two_runs_a_side_prove_nothing_however_alike() -> None:
