@@ -425,6 +425,17 @@ def test_pairs_are_used_where_they_were_registered() -> None:
     assert (row["interval_method"], row["candidate_failed_run_count"]) == ("registered pairs", 1)
 
 
+def test_a_verdict_shows_why_the_registered_pairs_are_not_used() -> None:
+    """The partner of trn-2 is excluded and p5.-4 takes its place: all six runs count, the two without a pair too."""
+    pairs = [("p5.-1", "trn-1"), ("p5.-2", "trn-2"), ("p5.-3", "trn-3")]
+    excluded = {"p5.-2": (date(2026, 7, 2), "its node failed the health check")}
+    plan = registered(pairs=pairs, excluded=excluded)
+    row = row_of(side(GPU, (10, 20, 11, 12.1)), side(TRAINIUM, QUARTER), registration=plan)
+    assert (row["verdict"], row["interval_method"]) == ("proven", "ratio of sums")
+    words = "the interval does not use the registered pairs, for runs p5.-4 and trn-2 have no compared partner"
+    assert words in row["verdict_reason"]
+
+
 def test_price_that_flips_the_verdict_is_the_published_one() -> None:
     """Facts training-runs S8: trn1 0.4865 a million tokens, p5 at $98.32 an hour 0.5241: even at of $91.27."""
     change = price_change_to_flip(estimate(sample([0.5241]), sample([0.4865])), "indicative")
