@@ -36,13 +36,15 @@ class Context:
 class Taken:
     """Which runs of a pair count, and by which registration: `sides` is None where they share no unit of work.
 
-    `later` runs came after the planned ones; `notes` keep a verdict from standing.
+    `later` runs came after the planned ones or their job's success, `earlier` ones before the first planned one of
+    their machine, which a registration may leave off its list; `notes` keep a verdict from standing.
     """
 
     kept: tuple[Sequence[Run], Sequence[Run]]
     sides: tuple[Side, Side] | None
     registration: Registration | None
     excluded: Mapping[str, str]
+    earlier: Sequence[Run]
     later: Sequence[Run]
     notes: Sequence[str]
 
@@ -81,10 +83,17 @@ def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Regist
         if not all(side.succeeded for side in sides):
             sides = None
     counted = {run["run_id"] for side in sides or () for run in (*side.runs, *side.open)}
-    later = [run for runs in kept for run in runs if sides and run["run_id"] not in counted]
+    unjudged = [
+        (run, min(job.runs[0]["started_at"] for job in side.jobs))
+        for side, runs in zip(sides or (), kept, strict=False)
+        for run in runs
+        if run["run_id"] not in counted
+    ]
+    earlier = [run for run, first in unjudged if run["started_at"] < first]
+    later = [run for run, first in unjudged if run["started_at"] >= first]
     if sides is not None:
-        notes += _missed_again(sides, later, registration)
-    return Taken((kept[0], kept[1]), sides, registration, excluded, later, notes)
+        notes += _missed_again(sides, [*earlier, *later], registration)
+    return Taken((kept[0], kept[1]), sides, registration, excluded, earlier, later, notes)
 
 
 def _missed_again(sides: tuple[Side, Side], later: Sequence[Run], registration: Registration | None) -> Iterator[str]:

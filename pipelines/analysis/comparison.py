@@ -14,6 +14,7 @@ from pipelines.analysis.comparison_faults import (
     TRAIN_SPLITS,
     costless,
     faults_of,
+    first_of,
     rarely_evaluated,
     support_of,
     warnings_of,
@@ -77,7 +78,9 @@ def _with_rate(taken: Taken, context: Context) -> Taken:
     registration = taken.registration
     if registration is None or registration.failure_rate_from is None or taken.sides is None:
         return taken
-    own = frozenset(run["run_id"] for runs in taken.kept for run in runs)
+    # Its other runs of before the registration count, those that were made of the same workload too.
+    jobs = {run["job_id"] for side in taken.sides for run in side.runs}
+    own = frozenset(run["run_id"] for runs in taken.kept for run in runs if run["job_id"] in jobs)
     family = (side.runs[0]["accelerator_family"] for side in taken.sides)
     rates = [context.rate(name, registration.failure_rate_from, registration.registered_on, own) for name in family]
     sides = tuple(replace(side, rate=rate) for side, rate in zip(taken.sides, rates, strict=True))
@@ -105,7 +108,7 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
             *warnings_of(taken, context, quality),
             *rarely_evaluated(sides, found["effective"] or found["list"]),
         ],
-        support=support_of(taken, quality),
+        support=[*support_of(taken, quality), *_unpaired(sides, registration)],
         is_registered=registration is not None,
         ending=" on these machines" if any(side.clusters[1] for side in sides) else "",
     )
@@ -189,14 +192,30 @@ def _estimated(sides: tuple[Side, Side], basis: str, registration: Registration 
 
 def _positions(sides: tuple[Side, Side], registration: Registration | None) -> list[tuple[int, int]]:
     """The registered pairs as positions of jobs, where they cover every job of both sides."""
-    at = [{run["run_id"]: number for number, job in enumerate(side.jobs) for run in job.runs} for side in sides]
-    found = [
-        (at[0][one], at[1][other])
-        for one, other in (registration.pairs if registration else ())
-        if one in at[0] and other in at[1]
-    ]
+    found = _paired(sides, registration)
     is_whole = all({pair[side] for pair in found} == set(range(len(sides[side].jobs))) for side in (0, 1))
     return found if is_whole and len(found) == len(sides[0].jobs) == len(sides[1].jobs) else []
+
+
+def _paired(sides: tuple[Side, Side], registration: Registration | None) -> list[tuple[int, int]]:
+    at = [{run["run_id"]: number for number, job in enumerate(side.jobs) for run in job.runs} for side in sides]
+    pairs = registration.pairs if registration else ()
+    return [(at[0][one], at[1][other]) for one, other in pairs if one in at[0] and other in at[1]]
+
+
+def _unpaired(sides: tuple[Side, Side], registration: Registration | None) -> list[str]:
+    """Why the interval does not use the registered pairs: all compared runs count, with a compared partner or not."""
+    if registration is None or not registration.pairs or _positions(sides, registration):
+        return []
+    found = _paired(sides, registration)
+    alone = [
+        job.runs[0]["run_id"]
+        for number, side in enumerate(sides)
+        for position, job in enumerate(side.jobs)
+        if position not in {pair[number] for pair in found}
+    ]
+    why = f"{first_of(alone)} {'have' if len(alone) > 1 else 'has'} no compared partner" if alone else "a run is in two"
+    return [f"the interval does not use the registered pairs, for {why}"]
 
 
 def _at_prices(sides: tuple[Side, Side], day: date, context: Context) -> tuple[Side, Side]:

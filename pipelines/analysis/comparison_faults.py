@@ -7,7 +7,7 @@ from statistics import median
 
 from pipelines.analysis.compared_runs import Context, Taken, starts_of
 from pipelines.analysis.estimate import Estimate
-from pipelines.analysis.matched import Job, Run, Side, at_once
+from pipelines.analysis.matched import Job, Run, Side, at_once, has_failed
 from pipelines.analysis.registration import Quality, Registration
 from pipelines.analysis.verdict import RUN_FLOOR, minus
 from pipelines.base.dates import month_spans
@@ -186,7 +186,7 @@ def _hidden(taken: Taken, context: Context) -> Iterator[str]:
             run_ids = [other["run_id"] for other, missing in found if missing]
             are = ("are", "record") if len(run_ids) > 1 else ("is", "records")
             yield (
-                f"{_first_of(run_ids)} on {run['instance_type']} may be of the same work, {are[1]} no {words} and "
+                f"{first_of(run_ids)} on {run['instance_type']} may be of the same work, {are[1]} no {words} and "
                 f"{are[0]} not compared"
             )
 
@@ -197,10 +197,10 @@ def _unrecorded(sides: tuple[Side, Side]) -> Iterator[str]:
     for field, words in FIELDS.items():
         lacking = [run["run_id"] for run in runs if not run[field]]
         if lacking and (field in _ALWAYS or len(lacking) < len(runs)):
-            yield f"{_first_of(lacking)} record{'s' * (len(lacking) == 1)} no {words}"
+            yield f"{first_of(lacking)} record{'s' * (len(lacking) == 1)} no {words}"
 
 
-def _first_of(run_ids: Sequence[str]) -> str:
+def first_of(run_ids: Sequence[str]) -> str:
     shown, more = " and ".join(run_ids[:3]), len(run_ids) - 3
     return f"runs {shown}" + (f" and {more} more" if more > 0 else "") if len(run_ids) > 1 else f"run {shown}"
 
@@ -227,7 +227,7 @@ def _unrated(taken: Taken, context: Context) -> Iterator[str]:
     if run_ids:
         verb, them = ("have", "them") if len(run_ids) > 1 else ("has", "it")
         yield (
-            f"{_first_of(sorted(run_ids))} that ended since {since} {verb} no cost on the bill that can be compared, "
+            f"{first_of(sorted(run_ids))} that ended since {since} {verb} no cost on the bill that can be compared, "
             f"and the failure rate does not count {them}"
         )
 
@@ -300,4 +300,8 @@ def support_of(taken: Taken, quality: Quality) -> list[str]:
     support += [f"runs {' and '.join(run['run_id'] for run in job.runs)} are one run" for job in merged]
     unended = sum(len(side.open) for side in taken.sides)
     support += [f"{unended} without a recorded end left out"] if unended else []
-    return support + ([f"later runs are not judged: {len(taken.later)}"] if taken.later else [])
+    for words, runs in (("earlier", taken.earlier), ("later", taken.later)):
+        failed = sum(map(has_failed, runs))
+        more = f", {failed} of them failed" if failed else ""
+        support += [f"{words} runs are not judged: {len(runs)}{more}"] if runs else []
+    return support

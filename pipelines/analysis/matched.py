@@ -126,6 +126,13 @@ def ended_of(runs: Iterable[Run]) -> list[Run]:
     return [run for run in runs if run["status"] != "running"]
 
 
+def has_failed(run: Run) -> bool:
+    """Whether a run ended without its target, or without a target as failed."""
+    if run["target"]:
+        return run["status"] != "running" and run["target_duration_ms"] is None
+    return run["status"] in FAILED
+
+
 def result_at(run: Run) -> datetime:
     """When a run met its target, or ended."""
     if run["target_duration_ms"] is None:

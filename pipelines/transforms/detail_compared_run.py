@@ -39,6 +39,7 @@ def _rows(taken: Taken, runs: tuple[Run, ...], basis: str) -> Iterator[Row]:
             if job.units and cost is not None:
                 parts |= {run["run_id"]: ("compared", cost / job.units) for run in job.runs}
         parts |= {run["run_id"]: ("no end", None) for run in side.open}
+    parts |= {run["run_id"]: ("earlier", None) for run in taken.earlier}
     parts |= {run["run_id"]: ("later", None) for run in taken.later}
     parts |= {run_id: ("excluded", None) for run_id in taken.excluded}
     for run in runs:

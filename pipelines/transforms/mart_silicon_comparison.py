@@ -13,7 +13,7 @@ import polars as pl
 
 from pipelines.analysis.compared_runs import Context
 from pipelines.analysis.comparison import SIDES, compare
-from pipelines.analysis.matched import FAILED, Run
+from pipelines.analysis.matched import FAILED, Run, has_failed
 from pipelines.analysis.registration import registrations_by_workload
 from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.price_book import price_on, prices_of
@@ -165,8 +165,7 @@ def _context(runs: Sequence[Run], residual: pl.DataFrame, prices: pl.DataFrame, 
         for run in runs:
             is_of_set = run["accelerator_family"] == family and run["run_id"] not in but and run["status"] != "running"
             if is_of_set and run["started_at"].date() >= since and run["ended_at"].date() <= until:
-                has_failed = run["target_duration_ms"] is None if run["target"] else run["status"] in FAILED
-                jobs[run["job_id"]] = has_failed and jobs.get(run["job_id"], True)
+                jobs[run["job_id"]] = has_failed(run) and jobs.get(run["job_id"], True)
         return len(jobs), sum(jobs.values())
 
     by_model: dict[tuple[Any, ...], list[Run]] = {}

@@ -67,7 +67,8 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
             continue
         start = datetime(2026, 7, run["day"], run.get("hour", 10))
         end = start + timedelta(hours=run["hours"])
-        listed = PRICES.get(run["kind"], 0) * run["hours"]
+        billed = run.get("billed_hours", run["hours"])
+        listed = PRICES.get(run["kind"], 0) * billed
         if run.get("is_billed", True):
             lines.append(
                 {
@@ -76,7 +77,7 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
                     "line_item_usage_type": f"USW2-BoxUsage:{run['kind']}",
                     "product_region_code": "us-west-2",
                     "line_item_resource_id": run["machine"],
-                    "line_item_usage_amount": f"{run['hours']:.6f}",
+                    "line_item_usage_amount": f"{billed:.6f}",
                     "line_item_unblended_cost": f"{listed * run.get('paid', 1):.6f}",
                     "pricing_public_on_demand_cost": f"{listed:.6f}",
                     "line_item_currency_code": run.get("currency", "USD"),
@@ -357,6 +358,14 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "a second machine that is not on the bill": (
         lambda runs: [run | ({"extra_machine": TRN1} if run["run_id"] == "trainium-1" else {}) for run in runs],
         "run trainium-1 recorded 8.0 hours of its accelerators that are not on the bill, about $10.75",
+    ),
+    # From 23:00 of 31 July, and no bill of August: half an hour, as above.
+    "a run that lasts into a month without a bill": (
+        lambda runs: [
+            run | ({"day": 31, "hour": 23, "hours": 1.5, "billed_hours": 1} if run["run_id"] == "trainium-3" else {})
+            for run in runs
+        ],
+        "run trainium-3 recorded 8.0 hours of its accelerators that are not on the bill, about $10.75",
     ),
     "a negotiated rate on one side": (
         lambda runs: [

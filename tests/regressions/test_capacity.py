@@ -385,6 +385,37 @@ def test_a_gap_in_hours_of_a_capacity_block_is_worth_their_part_of_its_fee() -> 
             assert lab.ask(found, gap) == [("billed_not_claimed", 8, dollars), ("claimed_not_billed", 8, dollars)]
 
 
+def test_the_time_of_a_run_in_a_month_without_a_bill_is_a_gap() -> None:
+    """A run has a machine of 8 GPUs at 2.00 an hour from two hours before July to three hours after it.
+
+    Without the bills of June and August it lacks two and three hours: 16 GPU-hours at 4.00 and 24 at 6.00. With them it
+    lacks none; nor does one that ended half a minute after July, or that is of August alone.
+    """
+    first, last = datetime(2026, 7, 1), datetime(2026, 8, 1)
+    half = timedelta(seconds=30)
+    stays = [
+        Stay(0, "i-0a", None, since_first(first - 2 * HOUR), since_first(last + 3 * HOUR)),
+        Stay(1, "i-0b", None, since_first(last - HOUR), since_first(last + half)),
+        Stay(2, "i-0b", None, since_first(last + HOUR), since_first(last + 2 * HOUR)),
+    ]
+    hours = (last - first) // HOUR
+    july = [late_hour("i-0a", first + number * HOUR, "july") for number in range(hours)]
+    july.append(late_hour("i-0b", last - HOUR, "july"))
+    other = {
+        "2026-06": [late_hour("i-0a", first - number * HOUR, "june") for number in (1, 2)],
+        "2026-08": [late_hour("i-0a", last + number * HOUR, "august") for number in range(3)]
+        + [late_hour("i-0b", last + number * HOUR, "august") for number in (0, 1)],
+    }
+    gap = "detail_claim_gap_monthly"
+    found = (
+        f"select billing_period, run_id, gap_hours, cost_at_stake_usd from {gap} where run_id <> 'no run' order by 1"
+    )
+    with Lab({"2026-07": july}, tracker(stays)) as lab:
+        assert lab.ask(found, gap) == [("2026-06", "run-0", 16, 4), ("2026-08", "run-0", 24, 6)]
+    with Lab({"2026-07": july, **other}, tracker(stays)) as lab:
+        assert lab.ask(found, gap) == []
+
+
 def since_first(moment: datetime) -> int:
     """A moment in milliseconds since that of `at(0)`."""
     return (moment - at(0)) // timedelta(milliseconds=1)

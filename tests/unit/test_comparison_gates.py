@@ -190,6 +190,27 @@ def test_a_failure_rate_that_leaves_a_run_out_proves_nothing() -> None:
     assert judged(*sides, context=replace(known, unrated=[lost]), registration=registered())[0] == "proven"
 
 
+def test_the_failure_rate_counts_the_failures_of_the_workload_before_the_registration() -> None:
+    """Only what is compared is left out of the larger set: the listed runs, and what continues one of them."""
+    asked: list[frozenset[str]] = []
+
+    def rate(family: str, since: date, until: date, but: frozenset[str]) -> tuple[int, int]:
+        asked.append(but)
+        return 100, 0
+
+    gpu, trainium = side(GPU, BASE), side(TRAINIUM, QUARTER)
+    listed = {"trainium": frozenset(run["run_id"] for run in trainium)}
+    early = failed("early-9", TRAINIUM, 3) | {"started_at": datetime(2026, 6, 1), "ended_at": datetime(2026, 6, 2)}
+    runs = [*trainium, early, more_of("trn-1", "more-4", TRAINIUM, 3, 2)]
+    known = replace(CONTEXT, rate=rate, left_out=[run | {"is_alone": False} for run in runs])
+    plan = registered(failure_rate_from=date(2026, 5, 1), listed=listed)
+    row = row_of(gpu, runs, context=known, registration=plan)
+    compared = {run["run_id"] for run in (*gpu, *trainium)}
+    assert asked == [compared | {"more-4"}] * 2
+    # It began before those that are judged, and what continues one of them after.
+    assert "earlier runs are not judged: 1, 1 of them failed; later runs are not judged: 1" in row["verdict_reason"]
+
+
 def test_two_runs_a_side_prove_nothing_however_alike() -> None:
     verdict, reason = judged(side(GPU, (10, 10.0001)), side(TRAINIUM, (1, 1.0001)))
     assert verdict == "indicative"
@@ -402,6 +423,17 @@ def test_pairs_are_used_where_they_were_registered() -> None:
     trainium = [*side(TRAINIUM, (1, 10.4)), failed("trn-3", TRAINIUM, 98)]
     row = row_of(side(GPU, (10, 100, 1000)), trainium, registration=registered(pairs=pairs))
     assert (row["interval_method"], row["candidate_failed_run_count"]) == ("registered pairs", 1)
+
+
+def test_a_verdict_shows_why_the_registered_pairs_are_not_used() -> None:
+    """The partner of trn-2 is excluded and p5.-4 takes its place: all six runs count, the two without a pair too."""
+    pairs = [("p5.-1", "trn-1"), ("p5.-2", "trn-2"), ("p5.-3", "trn-3")]
+    excluded = {"p5.-2": (date(2026, 7, 2), "its node failed the health check")}
+    plan = registered(pairs=pairs, excluded=excluded)
+    row = row_of(side(GPU, (10, 20, 11, 12.1)), side(TRAINIUM, QUARTER), registration=plan)
+    assert (row["verdict"], row["interval_method"]) == ("proven", "ratio of sums")
+    words = "the interval does not use the registered pairs, for runs p5.-4 and trn-2 have no compared partner"
+    assert words in row["verdict_reason"]
 
 
 def test_price_that_flips_the_verdict_is_the_published_one() -> None:
