@@ -291,6 +291,35 @@ def test_another_clouds_lines_are_no_runs() -> None:
     assert staged("tag_run_id", ours, theirs) == [("r-1",), (None,)]
 
 
+def test_another_clouds_reservation_is_no_commitment_of_ours() -> None:
+    """Microsoft bills 60.00 for a reservation, of which 50.00 were used and 10.00 not: all of it is in `other`.
+
+    Next to it an hour of ours ran on demand: 0 of 55.04 is covered, and nothing is held. 0 billed for 50.00 and 10.00
+    and 60.00 for 0 are what is paid at another time: together 0.00, so that the month is 60.00 on both bases.
+    """
+    microsoft = {"HostProviderName": "Microsoft", "ServiceProviderName": "Microsoft", "BillingAccountId": "1234567"}
+    held = {**microsoft, "CommitmentDiscountId": "reservations/2", "CommitmentDiscountCategory": "Usage"}
+    bought = {**held, "ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "BilledCost": "60"}
+    used = {**held, "CommitmentDiscountStatus": "Used", "ListCost": "80", "EffectiveCost": "50"}
+    idle = {**held, "CommitmentDiscountStatus": "Unused", "EffectiveCost": "10"}
+    ours = {**NODE, "BilledCost": "55.04", "EffectiveCost": "55.04", "ListCost": "55.04"}
+    bill = "mart_invoice_reconciliation_monthly"
+    reasons = "upfront_fee_usd, netted_discount_usd, commitment_timing_usd"
+    with lab(bought, used, idle, ours) as made:
+        for table, what, expected in (
+            ("fct_ledger", "payer_account_id, bucket, sum(billed_cost_usd), sum(list_cost_usd)",
+             [("000011112222", "unattributed", Decimal("55.04"), Decimal("55.04")), ("1234567", "other", 60, 80)]),
+            ("mart_commitment_coverage_daily", "payer_account_id, eligible_list_cost_usd, covered_list_cost_usd",
+             [("000011112222", Decimal("55.04"), 0)]),
+            ("mart_commitment_utilization_monthly", "commitment_id", []),
+            ("mart_effective_savings_rate_monthly", "payer_account_id", [("000011112222",)]),
+            ("detail_charge_monthly", "provider, sum(amortized_cost_usd), sum(effective_cost_usd)",
+             [("AWS", Decimal("55.04"), Decimal("55.04")), ("Microsoft", 60, 60)]),
+            (bill, f"payer_account_id, {reasons}", [("000011112222", 0, 0, 0), ("1234567", 0, 0, 0)]),
+        ):  # fmt: skip
+            assert made.ask(f"select {what} from {table} group by all order by all", table) == expected
+
+
 def test_lines_without_account_resource_or_invoice_are_kept() -> None:
     """FOCUS leaves SubAccountId and InvoiceId empty on some lines; an inner join on either would lose them."""
     tax = {"ChargeCategory": "Tax", "SubAccountId": "", "InvoiceId": "", "BilledCost": "3", "EffectiveCost": "3"}
