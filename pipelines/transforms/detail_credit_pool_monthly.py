@@ -35,7 +35,7 @@ QUERIES = {
             payer_account_id, billing_month, billing_currency, coalesce(charge_description, '') as charge_description,
             - sum(billed_cost_usd) as used_usd
         from fct_charge_sum_monthly
-        where effective_rule = 'credit'
+        where effective_rule = 'credit' and not is_other_provider
         group by all
     """,
 }

@@ -10,6 +10,7 @@ import pytest
 from support.focus_exports import focus_lines, normalized
 from support.lab import Lab
 
+from pipelines.config.terms import Terms
 from pipelines.ingest.billing.columns import FOCUS
 
 MONTH = "2026-07"
@@ -318,6 +319,35 @@ def test_another_clouds_reservation_is_no_commitment_of_ours() -> None:
             (bill, f"payer_account_id, {reasons}", [("000011112222", 0, 0, 0), ("1234567", 0, 0, 0)]),
         ):  # fmt: skip
             assert made.ask(f"select {what} from {table} group by all order by all", table) == expected
+
+
+def test_another_clouds_lines_count_toward_no_agreement_and_no_credits() -> None:
+    """July has 10.00 of AWS, 3.00 of its Marketplace, 5.00 of its credits, and 100.00 and a credit of 20.00 of
+    Microsoft; June has 100.00 of Microsoft alone, so no bill.
+
+    An agreement with the Marketplace counts 13.00, one without it 10.00, both in July; 5.00 of credits are used.
+    """
+    microsoft = {"HostProviderName": "Microsoft", "ServiceProviderName": "Microsoft", "BilledCost": "100"}
+    credit = {"ChargeCategory": "Credit", "BilledCost": "-5", "ChargeDescription": "MAP"}
+    lines = [
+        {"BilledCost": "10"},
+        {"BilledCost": "3", "HostProviderName": "AWS", "ServiceProviderName": "Datadog"},
+        credit,
+        microsoft,
+        {**microsoft, **credit, "BilledCost": "-20", "ChargeDescription": "Sponsorship"},
+    ]
+    june = {"ChargePeriodStart": "2026-06-14 10:00:00", "ChargePeriodEnd": "2026-06-14 11:00:00"}
+    bills = {
+        "2026-06": normalized(focus_lines([microsoft | june], "2026-06")),
+        MONTH: normalized(focus_lines([line | HOUR for line in lines], MONTH)),
+    }
+    period = {"first_month": "2026-06", "last_month": "2026-09", "commitment_usd": "100"}
+    agreements = [{"name": name, "marketplace": name == "with", "periods": [period]} for name in ("with", "without")]
+    agreement, pool = "detail_edp_burn_down_monthly", "detail_credit_pool_monthly"
+    with Lab(bills, {}, listed=FOCUS, terms=Terms.model_validate({"agreements": agreements})) as made:
+        found = made.ask(f"select agreement_name, eligible_cost_usd from {agreement} order by all", agreement)
+        assert found == [("with", 13), ("without", 10)]
+        assert made.ask(f"select distinct pool_name, used_usd from {pool}", pool) == [("MAP", 5)]
 
 
 def test_lines_without_account_resource_or_invoice_are_kept() -> None:

@@ -1,5 +1,6 @@
 -- One row per agreement or pool of credits × month with a bill, in the currency of the term: the spend that counts toward it.
--- No export has the rules, so the configuration declares them: services, payers, Marketplace, credits, cost basis. Tax never counts.
+-- No export has the rules, so the configuration declares them: services, payers, Marketplace, credits, cost basis. Tax and other
+-- providers than AWS never count.
 -- On the effective basis spend is null where the bill has no cost of some of it.
 with term as (
     select 'agreement' as term_kind, agreement_name as term_name, billing_currency, cost_basis, credit_rule, is_marketplace_counted
@@ -9,6 +10,21 @@ with term as (
 
     select 'credits', pool_name, billing_currency, 'billed', 'before', false
     from declared_credit_pool
+),
+
+spent as (
+    select billing_month, payer_account_id, billing_currency, service, charge_category,
+        coalesce(billing_entity, '') not in ('', 'AWS') as is_marketplace, bucket = 'run' as is_training,
+        sum(billed_cost_usd) as billed_cost_usd, known_sum(effective_cost_usd) as effective_cost_usd
+    from fct_ledger
+    where charge_category <> 'Tax' and not is_other_provider(billing_entity)
+    group by all
+),
+
+month as (
+    select distinct total.billing_month, total.billing_currency, total.is_open_month
+    from fct_bill_total_monthly as total
+    semi join spent on spent.billing_month = total.billing_month and spent.billing_currency = total.billing_currency
 ),
 
 -- A term without payers counts every payer.
@@ -29,20 +45,11 @@ awaited as (
     select payer.term_kind, payer.term_name, month.billing_month, month.billing_currency,
         sum(case when delivered.payer_account_id is null then 1 else 0 end) as undelivered_payer_count
     from declared_term_payer as payer
-    cross join (select distinct billing_month, billing_currency, is_open_month from fct_bill_total_monthly) as month
+    cross join month
     left join fct_bill_total_monthly as delivered
         on delivered.billing_month = month.billing_month and delivered.billing_currency = month.billing_currency
         and delivered.payer_account_id = coalesce(payer.payer_account_id, delivered.payer_account_id)
     group by payer.term_kind, payer.term_name, month.billing_month, month.billing_currency
-),
-
-spent as (
-    select billing_month, payer_account_id, billing_currency, service, charge_category,
-        coalesce(billing_entity, '') not in ('', 'AWS') as is_marketplace, bucket = 'run' as is_training,
-        sum(billed_cost_usd) as billed_cost_usd, known_sum(effective_cost_usd) as effective_cost_usd
-    from fct_ledger
-    where charge_category <> 'Tax'
-    group by all
 ),
 
 -- Whether services that the term does not list count.
@@ -91,7 +98,7 @@ select
     case when summed.is_spent then summed.training_cost_usd else 0 end as training_cost_usd,
     coalesce(awaited.undelivered_payer_count, 0) as undelivered_payer_count, unbilled.unbilled_service
 from term
-join (select distinct billing_month, billing_currency, is_open_month from fct_bill_total_monthly) as month on month.billing_currency = term.billing_currency
+join month on month.billing_currency = term.billing_currency
 left join summed
     on summed.term_kind = term.term_kind and summed.term_name = term.term_name and summed.billing_month = month.billing_month
 left join awaited
