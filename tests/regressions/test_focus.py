@@ -292,6 +292,22 @@ def test_another_clouds_lines_are_no_runs() -> None:
     assert staged("tag_run_id", ours, theirs) == [("r-1",), (None,)]
 
 
+def test_another_clouds_lines_are_outside_of_the_coverage_by_runs() -> None:
+    """A machine of Microsoft at 100.00 has both tags and names no run of ours; a node at 10.00 has that of its run."""
+    microsoft = {"HostProviderName": "Microsoft", "ServiceProviderName": "Microsoft", "ResourceId": "vm-1"}
+    tags = {"tag_run_id": "r-1", "tag_team": "nlp"}
+    mart = "detail_tag_coverage_monthly"
+    with lab(
+        {**microsoft, **tags, "EffectiveCost": "100"}, {**NODE, "tag_run_id": "r-1", "EffectiveCost": "10"}
+    ) as made:
+        found = made.ask(
+            "select tag, sum(taggable_cost_usd), sum(tagged_cost_usd), sum(untaggable_cost_usd) "
+            f"from {mart} where tag <> 'owner' group by tag order by tag",
+            mart,
+        )
+    assert found == [("run_id", 10, 10, 100), ("team", 110, 100, 0)]
+
+
 def test_another_clouds_reservation_is_no_commitment_of_ours() -> None:
     """Microsoft bills 60.00 for a reservation, of which 50.00 were used and 10.00 not: all of it is in `other`.
 
