@@ -285,6 +285,20 @@ def test_a_rate_before_discounts_is_unknown_where_costs_are_after_them(discounts
     ]
 
 
+def test_a_plan_costs_after_discounts_where_the_bill_shows_no_other_costs() -> None:
+    """A plan of 40.00, of which 30.00 were used, at 10 % off: 36.00, 27.00 and 9.00, as its contract says for FOCUS.
+
+    Its utilization is that of the cost and usage report: 27 / 36 = 30 / 40.
+    """
+    off = {**PLAN, "x_Discounts": '{"edp_discount": -1.0}'}
+    fee = {**off, "ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "BilledCost": "36"}
+    idle = {**off, "CommitmentDiscountStatus": "Unused", "PricingCategory": "Committed", "EffectiveCost": "9"}
+    mart = "mart_commitment_utilization_monthly"
+    with lab({**COVERED, **off, "EffectiveCost": "27", "ListCost": "55.04"}, idle, fee) as made:
+        figures = "commitment_cost_usd, used_cost_usd, unused_cost_usd, net_savings_usd, utilization_ratio"
+        assert made.ask(f"select {figures} from {mart}", mart) == [(36, 27, 9, Decimal("19.04"), Decimal("0.75"))]
+
+
 def test_another_clouds_lines_are_no_runs() -> None:
     """One FOCUS table may hold several providers; a tag on a line of another one names none of our runs."""
     ours = {**NODE, "HostProviderName": "", "tag_run_id": "r-1"}
