@@ -332,6 +332,7 @@ def test_another_clouds_reservation_is_no_commitment_of_ours() -> None:
     held = {**microsoft, "CommitmentDiscountId": "reservations/2", "CommitmentDiscountCategory": "Usage"}
     bought = {**held, "ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "BilledCost": "60"}
     used = {**held, "CommitmentDiscountStatus": "Used", "ListCost": "80", "EffectiveCost": "50"}
+    used["ContractApplied"] = '{"Elements": [{"ContractCommitmentId": "reservations/2"}]}'
     idle = {**held, "CommitmentDiscountStatus": "Unused", "EffectiveCost": "10"}
     ours = {**NODE, "BilledCost": "55.04", "EffectiveCost": "55.04", "ListCost": "55.04"}
     bill = "mart_invoice_reconciliation_monthly"
@@ -343,6 +344,7 @@ def test_another_clouds_reservation_is_no_commitment_of_ours() -> None:
             ("mart_commitment_coverage_daily", "payer_account_id, eligible_list_cost_usd, covered_list_cost_usd",
              [("000011112222", Decimal("55.04"), 0)]),
             ("mart_commitment_utilization_monthly", "commitment_id", []),
+            ("detail_commitment_reconciliation", "commitment_id", []),
             ("mart_effective_savings_rate_monthly", "payer_account_id", [("000011112222",)]),
             ("detail_charge_monthly", "provider, sum(amortized_cost_usd), sum(effective_cost_usd)",
              [("AWS", Decimal("55.04"), Decimal("55.04")), ("Microsoft", 60, 60)]),
