@@ -286,7 +286,7 @@ def test_a_rate_before_discounts_is_unknown_where_costs_are_after_them(discounts
 
 
 def test_a_plan_costs_after_discounts_where_the_bill_shows_no_other_costs() -> None:
-    """A plan of 40.00, of which 30.00 were used, at 10 % off: 36.00, 27.00 and 9.00, as its contract says for FOCUS.
+    """A plan of 40.00, of which 30.00 were used, at 10 % off: 36.00, 27.00 and 9.00 by a FOCUS bill.
 
     Its utilization is that of the cost and usage report: 27 / 36 = 30 / 40.
     """
