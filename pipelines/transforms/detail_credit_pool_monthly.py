@@ -2,11 +2,12 @@
 
 Unit costs are before credits; costs after credits appear here only. A credit's description names its program (facts
 aws-billing 2.5): it belongs to the first declared pool whose text it contains. Other descriptions are pools of their
-own, without an issued amount.
+own, without an issued amount. What a month used is unknown where the bill of a payer is missing; sums and means are
+over the months that are known, and `missing_evidence` counts the others.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 
@@ -35,7 +36,7 @@ QUERIES = {
             payer_account_id, billing_month, billing_currency, coalesce(charge_description, '') as charge_description,
             - sum(billed_cost_usd) as used_usd
         from fct_charge_sum_monthly
-        where effective_rule = 'credit'
+        where effective_rule = 'credit' and not is_other_provider
         group by all
     """,
 }
@@ -70,27 +71,33 @@ def build(**table: pl.DataFrame) -> Rows:
     for (name, currency, is_declared), by_month in sorted(used.items()):
         of_pool = declared[name] if is_declared else dict.fromkeys(_DECLARED)
         pool = {"pool_name": name, "billing_currency": currency, "is_declared": is_declared}
+        of_term = {row["billing_month"]: row for row in spend.filter(term_name=name).to_dicts()} if is_declared else {}
         months = [
-            {"billing_month": month, "is_open_month": is_open, "used_usd": by_month.get(month, Decimal(0))}
+            {
+                "billing_month": month,
+                "is_open_month": is_open,
+                "known_usd": by_month.get(month, Decimal(0)),
+                "is_known": not is_declared or not of_term[month]["undelivered_payer_count"],
+                "eligible_cost_usd": of_term[month]["eligible_cost_usd"] if is_declared else None,
+            }
             for month, of_currency, is_open in table["fct_bill_total_monthly"].iter_rows()
-            if of_currency == currency
+            if of_currency == currency and (month in of_term or not is_declared)
         ]
-        eligible = dict(spend.filter(term_name=name).select("billing_month", "eligible_cost_usd").iter_rows())
         if months:
             pool |= {key: of_pool[key] for key in _DECLARED}
-            rows += _rows(pool, months, eligible if is_declared else {})
+            rows += _rows(pool, months)
     return rows
 
 
-def _rows(pool: Row, months: Rows, eligible: Mapping[date, Decimal | None]) -> Iterator[Row]:
+def _rows(pool: Row, months: Rows) -> Iterator[Row]:
     issued, expiry, amount = pool["issued_date"], pool["expiry_date"], pool["issued_usd"]
     # A pool whose credits were all taken back has no use; it begins with the bills.
-    begun = [month["billing_month"] for month in months if month["used_usd"]] or [months[0]["billing_month"]]
+    begun = [month["billing_month"] for month in months if month["known_usd"]] or [months[0]["billing_month"]]
     first = min(issued.replace(day=1), *begun) if issued else min(begun)
     months = [month for month in months if month["billing_month"] >= first]
     for number, month in enumerate(months, start=1):
         past = months[:number]
-        used = sum((each["used_usd"] for each in past), Decimal(0))
+        used = sum((each["known_usd"] for each in past), Decimal(0))
         to_expiry = None if expiry is None else months_between(month["billing_month"], expiry)
         is_expired = to_expiry is not None and to_expiry <= 0 and not month["is_open_month"]
         expired = max(amount - used, Decimal(0)) if is_expired and amount is not None else Decimal(0)
@@ -98,15 +105,17 @@ def _rows(pool: Row, months: Rows, eligible: Mapping[date, Decimal | None]) -> I
         history = _history(past)
         lasts = runway(history, float(remaining)) if remaining is not None else runway([], 1.0)
         months_to_expiry = None if to_expiry is None else max(to_expiry, 0)
-        eligible_cost = eligible.get(month["billing_month"])
+        eligible_cost = month["eligible_cost_usd"]
         yield {
             **pool,
-            **month,
+            "billing_month": month["billing_month"],
+            "is_open_month": month["is_open_month"],
+            "used_usd": month["known_usd"] if month["is_known"] else None,
             "cumulative_used_usd": used,
             "expired_usd": None if amount is None else expired,
             "remaining_usd": remaining,
             "eligible_cost_usd": eligible_cost,
-            "cost_after_credits_usd": None if eligible_cost is None else eligible_cost - month["used_usd"],
+            "cost_after_credits_usd": None if eligible_cost is None else eligible_cost - month["known_usd"],
             "history_month_count": len(history),
             "runway_months": lasts.months,
             "runway_low_months": lasts.low,
@@ -118,8 +127,8 @@ def _rows(pool: Row, months: Rows, eligible: Mapping[date, Decimal | None]) -> I
 
 
 def _history(months: Rows) -> list[float]:
-    """Credits used in each closed month, from the first with any use."""
-    closed = [float(month["used_usd"]) for month in months if not month["is_open_month"]]
+    """Credits used in each closed month that is known, from the first with any use."""
+    closed = [float(month["known_usd"]) for month in months if month["is_known"] and not month["is_open_month"]]
     first = next((number for number, used in enumerate(closed) if used), len(closed))
     return closed[first:]
 
@@ -134,7 +143,7 @@ def _unused_at_expiry(months: int | None, remaining: Decimal | None, history: li
 def _missing_evidence(amount: Decimal | None, first: date, months: Rows, known: int) -> str | None:
     if amount is None:
         return "the issued amount is not declared: add it to [[terms.credits]]"
-    missing = months_between(first, months[-1]["billing_month"]) + 1 - len(months)
+    missing = months_between(first, months[-1]["billing_month"]) + 1 - sum(month["is_known"] for month in months)
     if missing:
         return f"{months_in_words(missing)} since it was issued without a bill"
     if known < FEWEST_MONTHS:

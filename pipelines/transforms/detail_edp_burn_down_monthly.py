@@ -1,7 +1,7 @@
 """One row per agreement on spend and billing month of one of its periods: spent, remaining, forecast, shortfall.
 
-Where the bill has no cost of some use, spend and what rests on it are unknown. A row uses the months up to its own
-only, so that the forecasts of earlier months can be compared with what came.
+Where a bill is missing or has no cost of some use, spend and what rests on it are unknown. A row uses the months up to
+its own only, so that the forecasts of earlier months can be compared with what came.
 """
 
 from collections.abc import Iterator
@@ -27,12 +27,15 @@ def build(
     for agreement in declared_agreement.sort("agreement_name").to_dicts():
         name = agreement["agreement_name"]
         spend = fct_term_spend_monthly.filter(term_kind="agreement", term_name=name).sort("billing_month").to_dicts()
-        carried: Decimal | None = Decimal(0)
+        # What is carried into a period, or why that is unknown.
+        carried: Decimal | str = Decimal(0)
         for period in declared_agreement_period.filter(agreement_name=name).sort("period_no").to_dicts():
-            period_rows = list(_rows(agreement, period, carried, spend))
+            first, last = period["period_started_date"], period["period_ended_date"]
+            months = [month for month in spend if first <= month["billing_month"] <= last]
+            period_rows = list(_rows(agreement, period, carried, months, spend))
             rows += period_rows
-            is_carried = agreement["shortfall_rule"] == "carried"
-            carried = _shortfall(period_rows) if is_carried else Decimal(0)
+            if agreement["shortfall_rule"] == "carried" and not isinstance(carried, str):
+                carried = _unknown(first, last, months) or max(period_rows[-1]["remaining_cost_usd"], Decimal(0))
     return rows
 
 
@@ -40,13 +43,13 @@ def months_between(first: date, last: date) -> int:
     return (last.year - first.year) * 12 + last.month - first.month
 
 
-def _rows(agreement: Row, period: Row, carried: Decimal | None, spend: Rows) -> Iterator[Row]:
+def _rows(agreement: Row, period: Row, carried: Decimal | str, months: Rows, spend: Rows) -> Iterator[Row]:
     first, last = period["period_started_date"], period["period_ended_date"]
-    committed = None if carried is None else period["committed_cost_usd"] + carried
-    months = [month for month in spend if first <= month["billing_month"] <= last]
+    committed = None if isinstance(carried, str) else period["committed_cost_usd"] + carried
     for number, month in enumerate(months, start=1):
         past = months[:number]
-        spent = _sum(past, "eligible_cost_usd")
+        unknown = _unknown(first, month["billing_month"], past)
+        spent = None if unknown else _sum(past, "eligible_cost_usd")
         history = _history([each for each in spend if each["billing_month"] <= month["billing_month"]])
         spent_in_closed = _sum([each for each in past if not each["is_open_month"]], "eligible_cost_usd")
         owed = None if committed is None or spent is None else committed - spent
@@ -60,9 +63,9 @@ def _rows(agreement: Row, period: Row, carried: Decimal | None, spend: Rows) -> 
             "billing_currency": agreement["billing_currency"],
             **{key: period[key] for key in ("period_no", "period_started_date", "period_ended_date")},
             "committed_cost_usd": period["committed_cost_usd"],
-            "carried_cost_usd": carried,
+            "carried_cost_usd": None if isinstance(carried, str) else carried,
             "cumulative_cost_usd": spent,
-            "cumulative_training_cost_usd": _sum(past, "training_cost_usd"),
+            "cumulative_training_cost_usd": None if unknown else _sum(past, "training_cost_usd"),
             "remaining_cost_usd": owed,
             "remaining_month_count": remaining,
             "needed_per_month_usd": round(max(owed, Decimal(0)) / remaining, 10)
@@ -72,7 +75,7 @@ def _rows(agreement: Row, period: Row, carried: Decimal | None, spend: Rows) -> 
             "forecast_method": ahead.method if ahead and spent is not None else None,
             **_forecast(spent_in_closed, spent, committed, agreement["shortfall_rule"], ahead),
             "shortfall_rule": agreement["shortfall_rule"],
-            "missing_evidence": _missing_evidence(first, past, len(history), remaining),
+            "missing_evidence": unknown or _missing_evidence(carried, len(history), remaining),
         }
 
 
@@ -106,21 +109,24 @@ def _forecast(
     return dict(zip((*_FORECAST, *_SHORTFALL), (*ends, short[0], short[2], short[1]), strict=True))
 
 
-def _shortfall(rows: Rows) -> Decimal | None:
-    """The exact shortfall of a period that has ended, null where unknown; 0 while it runs."""
-    if not rows or rows[-1]["remaining_month_count"]:
-        return Decimal(0)
-    owed = rows[-1]["remaining_cost_usd"]
-    return None if owed is None else max(owed, Decimal(0))
-
-
-def _missing_evidence(first: date, past: Rows, known: int, remaining: int) -> str | None:
-    uncosted = sum(month["eligible_cost_usd"] is None for month in past)
+def _unknown(first: date, last: date, months: Rows) -> str | None:
+    """Why the spend from one month to another is unknown; None where it is known."""
+    undelivered = [month for month in months if month["undelivered_payer_count"]]
+    if undelivered:
+        others = sum(month["undelivered_payer_count"] for month in undelivered) - 1
+        month = undelivered[0]
+        named = f"no bill of payer {month['undelivered_payer_account_id']} for {month['billing_month']:%Y-%m}"
+        return f"{named}, and {others} more" if others else named
+    uncosted = sum(month["eligible_cost_usd"] is None for month in months)
     if uncosted:
         return f"the bill has no cost of some use in {months_in_words(uncosted)} of the period"
-    missing = months_between(first, past[-1]["billing_month"]) + 1 - len(past)
-    if missing:
-        return f"{months_in_words(missing)} of the period before this one without a bill"
+    missing = months_between(first, last) + 1 - len(months)
+    return f"{months_in_words(missing)} of the period without a bill" if missing else None
+
+
+def _missing_evidence(carried: Decimal | str, known: int, remaining: int) -> str | None:
+    if isinstance(carried, str):
+        return f"the shortfall carried over is unknown: {carried}"
     if remaining and known < FEWEST_MONTHS:
         return f"{months_in_words(known, 'whole ')} of history; an interval needs {FEWEST_MONTHS}"
     return None

@@ -33,7 +33,7 @@ bill as (
     left join stg_aws__commitment as answer on answer.commitment_key = commitment_key(total.contract_id)
     left join declared_agreement as agreement on agreement.agreement_name = total.contract_id
     where total.contract_id <> '' and newest.commitment_discount_id is null and answer.commitment_key is null
-        and agreement.agreement_name is null
+        and agreement.agreement_name is null and not is_other_provider(total.billing_entity)
 ),
 
 joined as (

@@ -10,24 +10,22 @@ with tag as (
     select 'team'
 ),
 
+-- A run_id tag names runs on AWS alone, a team's or an owner's the cost of any provider.
 charge as (
-    select payer_account_id, account_id, billing_month, service, accelerator_family, billing_currency,
-        known_sum(case when is_taggable then effective_cost_usd else 0 end) as taggable_cost_usd,
-        known_sum(case when is_taggable then 0 else effective_cost_usd end) as untaggable_cost_usd,
-        known_sum(case when has_run_id_tag then effective_cost_usd else 0 end) as run_id_tagged_cost_usd,
-        known_sum(case when has_owner_tag then effective_cost_usd else 0 end) as owner_tagged_cost_usd,
-        known_sum(case when has_team_tag then effective_cost_usd else 0 end) as team_tagged_cost_usd
-    from fct_charge_sum_monthly
-    group by payer_account_id, account_id, billing_month, service, accelerator_family, billing_currency
+    select
+        charge.*, tag.tag, charge.is_taggable and (tag.tag <> 'run_id' or not charge.is_other_provider) as can_be_tagged,
+        case tag.tag when 'run_id' then has_run_id_tag when 'owner' then has_owner_tag else has_team_tag end as is_tagged
+    from fct_charge_sum_monthly as charge
+    cross join tag
 ),
 
 covered as (
-    select
-        charge.*, tag.tag,
-        case tag.tag when 'run_id' then run_id_tagged_cost_usd when 'owner' then owner_tagged_cost_usd
-            else team_tagged_cost_usd end as tagged_cost_usd
+    select payer_account_id, account_id, billing_month, service, accelerator_family, billing_currency, tag,
+        known_sum(case when can_be_tagged then effective_cost_usd else 0 end) as taggable_cost_usd,
+        known_sum(case when can_be_tagged then 0 else effective_cost_usd end) as untaggable_cost_usd,
+        known_sum(case when is_tagged then effective_cost_usd else 0 end) as tagged_cost_usd
     from charge
-    cross join tag
+    group by payer_account_id, account_id, billing_month, service, accelerator_family, billing_currency, tag
 ),
 
 family as (

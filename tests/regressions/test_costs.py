@@ -392,6 +392,59 @@ def test_use_of_a_plan_without_its_cost_strands_nothing_and_is_no_spend_of_zero(
         ]
 
 
+def test_the_missing_bill_of_a_payer_is_no_spend_and_no_use_of_zero() -> None:
+    """Payer 1 has bills of 100.00 and 110.00 and 120.00, payer 2 of 40.00 in May and 60.00 in July, and none of June.
+
+    What an agreement counts in June is unknown, whether it names its payers or not; so is what May and June fall short
+    of 400.00. Of 20.00 of credits payer 2 used 5.00 in each of two months: 10.00 last two more. April and June are the
+    months since they were issued without its bill.
+    """
+
+    one, two = ("000000000001", "000000000002")
+
+    def bill(month: str, first: str, *second: str) -> list[Line]:
+        time = {
+            "line_item_usage_start_date": f"{month}-14 20:00:00",
+            "line_item_usage_end_date": f"{month}-14 21:00:00",
+        }
+        lines = [charge("Usage", first, bill_payer_account_id=one)]
+        for usd in second:
+            lines += [charge("Usage", usd, bill_payer_account_id=two)]
+            lines += [charge("Credit", "-5", bill_payer_account_id=two, line_item_line_item_description="MAP")]
+        return [line | time for line in lines]
+
+    spent = {"2026-05": ("100", "40"), "2026-06": ("110",), "2026-07": ("120", "60")}
+    bills = {month: bill(month, *usd) for month, usd in spent.items()}
+    periods = [
+        {"first_month": "2026-05", "last_month": "2026-06", "commitment_usd": "400"},
+        {"first_month": "2026-07", "last_month": "2026-12", "commitment_usd": "900"},
+    ]
+    agreements = [
+        {"name": "all", "periods": periods},
+        {"name": "two", "payer_account_ids": [one, two], "shortfall": "carried", "periods": periods},
+    ]
+    pool = {"name": "map", "matches": "MAP", "issued_usd": "20", "issued_on": "2026-04-15"}
+    terms = Terms.model_validate({"agreements": agreements, "credits": [{**pool, "payer_account_ids": [two]}]})
+    with Lab(bills, tracker([]), terms=terms) as made:
+        table, reason = "detail_edp_burn_down_monthly", f"no bill of payer {two} for 2026-06"
+        columns = "agreement_name, eligible_cost_usd, carried_cost_usd, shortfall_usd, missing_evidence"
+        assert made.ask(f"select {columns} from {table} order by agreement_name, billing_month", table) == [
+            ("all", 140, 0, 120, "1 whole month of history; an interval needs 3"),
+            ("all", None, 0, None, reason),
+            ("all", 180, 0, 0, "1 whole month of history; an interval needs 3"),
+            ("two", 140, 0, 120, "1 whole month of history; an interval needs 3"),
+            ("two", None, 0, None, reason),
+            ("two", 180, None, None, f"the shortfall carried over is unknown: {reason}"),
+        ]
+        table = "detail_credit_pool_monthly"
+        columns = "used_usd, runway_months, cost_after_credits_usd, missing_evidence"
+        assert made.ask(f"select {columns} from {table} order by billing_month", table) == [
+            (5, 3, 35, "1 month since it was issued without a bill"),
+            (None, 3, None, "2 months since it was issued without a bill"),
+            (5, 2, 55, "2 months since it was issued without a bill"),
+        ]
+
+
 def test_use_of_a_plan_without_a_list_price_has_no_savings_rate() -> None:
     """30 of 40 are used, by a machine whose list price is unknown: what the plan saves is too."""
     bill = [*without("pricing_public_on_demand_cost", covered()), plan_fee(0, "30.00")]

@@ -10,6 +10,7 @@ import pytest
 from support.focus_exports import focus_lines, normalized
 from support.lab import Lab
 
+from pipelines.config.terms import Terms
 from pipelines.ingest.billing.columns import FOCUS
 
 MONTH = "2026-07"
@@ -284,11 +285,101 @@ def test_a_rate_before_discounts_is_unknown_where_costs_are_after_them(discounts
     ]
 
 
+def test_a_plan_costs_after_discounts_where_the_bill_shows_no_other_costs() -> None:
+    """A plan of 40.00, of which 30.00 were used, at 10 % off: 36.00, 27.00 and 9.00 by a FOCUS bill.
+
+    Its utilization is that of the cost and usage report: 27 / 36 = 30 / 40.
+    """
+    off = {**PLAN, "x_Discounts": '{"edp_discount": -1.0}'}
+    fee = {**off, "ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "BilledCost": "36"}
+    idle = {**off, "CommitmentDiscountStatus": "Unused", "PricingCategory": "Committed", "EffectiveCost": "9"}
+    mart = "mart_commitment_utilization_monthly"
+    with lab({**COVERED, **off, "EffectiveCost": "27", "ListCost": "55.04"}, idle, fee) as made:
+        figures = "commitment_cost_usd, used_cost_usd, unused_cost_usd, net_savings_usd, utilization_ratio"
+        assert made.ask(f"select {figures} from {mart}", mart) == [(36, 27, 9, Decimal("19.04"), Decimal("0.75"))]
+
+
 def test_another_clouds_lines_are_no_runs() -> None:
     """One FOCUS table may hold several providers; a tag on a line of another one names none of our runs."""
     ours = {**NODE, "HostProviderName": "", "tag_run_id": "r-1"}
     theirs = {"HostProviderName": "Microsoft", "ServiceProviderName": "Microsoft", "tag_run_id": "r-1"}
     assert staged("tag_run_id", ours, theirs) == [("r-1",), (None,)]
+
+
+def test_another_clouds_lines_are_outside_of_the_coverage_by_runs() -> None:
+    """A machine of Microsoft at 100.00 has both tags and names no run of ours; a node at 10.00 has that of its run."""
+    microsoft = {"HostProviderName": "Microsoft", "ServiceProviderName": "Microsoft", "ResourceId": "vm-1"}
+    tags = {"tag_run_id": "r-1", "tag_team": "nlp"}
+    mart = "detail_tag_coverage_monthly"
+    with lab(
+        {**microsoft, **tags, "EffectiveCost": "100"}, {**NODE, "tag_run_id": "r-1", "EffectiveCost": "10"}
+    ) as made:
+        found = made.ask(
+            "select tag, sum(taggable_cost_usd), sum(tagged_cost_usd), sum(untaggable_cost_usd) "
+            f"from {mart} where tag <> 'owner' group by tag order by tag",
+            mart,
+        )
+    assert found == [("run_id", 10, 10, 100), ("team", 110, 100, 0)]
+
+
+def test_another_clouds_reservation_is_no_commitment_of_ours() -> None:
+    """Microsoft bills 60.00 for a reservation, of which 50.00 were used and 10.00 not: all of it is in `other`.
+
+    Next to it an hour of ours ran on demand: 0 of 55.04 is covered, and nothing is held. 0 billed for 50.00 and 10.00
+    and 60.00 for 0 are what is paid at another time: together 0.00, so that the month is 60.00 on both bases.
+    """
+    microsoft = {"HostProviderName": "Microsoft", "ServiceProviderName": "Microsoft", "BillingAccountId": "1234567"}
+    held = {**microsoft, "CommitmentDiscountId": "reservations/2", "CommitmentDiscountCategory": "Usage"}
+    bought = {**held, "ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "BilledCost": "60"}
+    used = {**held, "CommitmentDiscountStatus": "Used", "ListCost": "80", "EffectiveCost": "50"}
+    used["ContractApplied"] = '{"Elements": [{"ContractCommitmentId": "reservations/2"}]}'
+    idle = {**held, "CommitmentDiscountStatus": "Unused", "EffectiveCost": "10"}
+    ours = {**NODE, "BilledCost": "55.04", "EffectiveCost": "55.04", "ListCost": "55.04"}
+    bill = "mart_invoice_reconciliation_monthly"
+    reasons = "upfront_fee_usd, netted_discount_usd, commitment_timing_usd"
+    with lab(bought, used, idle, ours) as made:
+        for table, what, expected in (
+            ("fct_ledger", "payer_account_id, bucket, sum(billed_cost_usd), sum(list_cost_usd)",
+             [("000011112222", "unattributed", Decimal("55.04"), Decimal("55.04")), ("1234567", "other", 60, 80)]),
+            ("mart_commitment_coverage_daily", "payer_account_id, eligible_list_cost_usd, covered_list_cost_usd",
+             [("000011112222", Decimal("55.04"), 0)]),
+            ("mart_commitment_utilization_monthly", "commitment_id", []),
+            ("detail_commitment_reconciliation", "commitment_id", []),
+            ("mart_effective_savings_rate_monthly", "payer_account_id", [("000011112222",)]),
+            ("detail_charge_monthly", "provider, sum(amortized_cost_usd), sum(effective_cost_usd)",
+             [("AWS", Decimal("55.04"), Decimal("55.04")), ("Microsoft", 60, 60)]),
+            (bill, f"payer_account_id, {reasons}", [("000011112222", 0, 0, 0), ("1234567", 0, 0, 0)]),
+        ):  # fmt: skip
+            assert made.ask(f"select {what} from {table} group by all order by all", table) == expected
+
+
+def test_another_clouds_lines_count_toward_no_agreement_and_no_credits() -> None:
+    """July has 10.00 of AWS, 3.00 of its Marketplace, 5.00 of its credits, and 100.00 and a credit of 20.00 of
+    Microsoft; June has 100.00 of Microsoft alone, so no bill.
+
+    An agreement with the Marketplace counts 13.00, one without it 10.00, both in July; 5.00 of credits are used.
+    """
+    microsoft = {"HostProviderName": "Microsoft", "ServiceProviderName": "Microsoft", "BilledCost": "100"}
+    credit = {"ChargeCategory": "Credit", "BilledCost": "-5", "ChargeDescription": "MAP"}
+    lines = [
+        {"BilledCost": "10"},
+        {"BilledCost": "3", "HostProviderName": "AWS", "ServiceProviderName": "Datadog"},
+        credit,
+        microsoft,
+        {**microsoft, **credit, "BilledCost": "-20", "ChargeDescription": "Sponsorship"},
+    ]
+    june = {"ChargePeriodStart": "2026-06-14 10:00:00", "ChargePeriodEnd": "2026-06-14 11:00:00"}
+    bills = {
+        "2026-06": normalized(focus_lines([microsoft | june], "2026-06")),
+        MONTH: normalized(focus_lines([line | HOUR for line in lines], MONTH)),
+    }
+    period = {"first_month": "2026-06", "last_month": "2026-09", "commitment_usd": "100"}
+    agreements = [{"name": name, "marketplace": name == "with", "periods": [period]} for name in ("with", "without")]
+    agreement, pool = "detail_edp_burn_down_monthly", "detail_credit_pool_monthly"
+    with Lab(bills, {}, listed=FOCUS, terms=Terms.model_validate({"agreements": agreements})) as made:
+        found = made.ask(f"select agreement_name, eligible_cost_usd from {agreement} order by all", agreement)
+        assert found == [("with", 13), ("without", 10)]
+        assert made.ask(f"select distinct pool_name, used_usd from {pool}", pool) == [("MAP", 5)]
 
 
 def test_lines_without_account_resource_or_invoice_are_kept() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
+import pytest
 
 from pipelines.transforms import detail_credit_pool_monthly as pools
 from pipelines.transforms import detail_edp_burn_down_monthly as burn_down
@@ -21,7 +23,12 @@ def month(number: int) -> date:
     return date(2026 + (number - 1) // 12, (number - 1) % 12 + 1, 1)
 
 
-def spend(amounts: Mapping[int, str | None], opened: int | None = None, kind: str = "agreement") -> pl.DataFrame:
+def spend(
+    amounts: Mapping[int, str | None],
+    opened: int | None = None,
+    kind: str = "agreement",
+    undelivered: Mapping[int, int] = MappingProxyType({}),
+) -> pl.DataFrame:
     rows = [
         {
             "term_kind": kind,
@@ -30,15 +37,21 @@ def spend(amounts: Mapping[int, str | None], opened: int | None = None, kind: st
             "is_open_month": number == opened,
             "eligible_cost_usd": None if usd is None else Decimal(usd),
             "training_cost_usd": None if usd is None else Decimal(usd) / 4,
+            "undelivered_payer_count": undelivered.get(number, 0),
+            "undelivered_payer_account_id": "111122223333" if number in undelivered else None,
         }
         for number, usd in amounts.items()
     ]
-    money = {"eligible_cost_usd": MONEY, "training_cost_usd": MONEY}
+    money = {"eligible_cost_usd": MONEY, "training_cost_usd": MONEY, "undelivered_payer_account_id": pl.String}
     return pl.DataFrame(rows, schema_overrides=money)
 
 
 def burnt(
-    amounts: Mapping[int, str | None], *, rule: str = "paid", opened: int | None = None
+    amounts: Mapping[int, str | None],
+    *,
+    rule: str = "paid",
+    opened: int | None = None,
+    undelivered: Mapping[int, int] = MappingProxyType({}),
 ) -> dict[int, dict[str, Any]]:
     """Rows by month, of an agreement of 120.00 from January to June 2026 and 100.00 from July to December."""
     agreement = pl.DataFrame([{"agreement_name": "one", "billing_currency": "USD", "shortfall_rule": rule}])
@@ -54,7 +67,7 @@ def burnt(
             for number, committed in ((1, "120"), (2, "100"))
         ]
     )
-    rows = burn_down.build(agreement, periods, spend(amounts, opened))
+    rows = burn_down.build(agreement, periods, spend(amounts, opened, undelivered=undelivered))
     return {row["billing_month"].month: row for row in rows}
 
 
@@ -129,9 +142,35 @@ def test_a_forecast_is_never_below_what_is_spent() -> None:
 
 
 def test_a_month_without_a_bill_is_named_and_ends_the_history() -> None:
+    """What March spent is unknown, and with it the sum of the period and its end."""
     row = burnt({1: "10", 2: "10", 4: "10"})[4]
-    assert row["missing_evidence"] == "1 month of the period before this one without a bill"
-    assert (row["history_month_count"], row["forecast_method"]) == (1, "the mean of 1 month")
+    assert row["missing_evidence"] == "1 month of the period without a bill"
+    assert (row["history_month_count"], row["cumulative_cost_usd"], row["shortfall_usd"]) == (1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "reason"),
+    [
+        (
+            {**dict.fromkeys(range(1, 8), "15"), 5: None, 6: None},
+            "no bill of payer 111122223333 for 2026-05, and 1 more",
+        ),
+        ({**dict.fromkeys(range(1, 6), "15"), 7: "15"}, "1 month of the period without a bill"),
+        ({7: "15"}, "6 months of the period without a bill"),
+    ],
+)
+def test_what_a_period_with_a_missing_bill_carries_over_is_unknown(
+    amounts: Mapping[int, str | None], reason: str
+) -> None:
+    """A payer's bills of May and June, June's bill, or all bills are missing of a period; July is all there."""
+    undelivered = {number: 1 for number, usd in amounts.items() if usd is None}
+    rows = burnt(amounts, rule="carried", undelivered=undelivered)
+    if undelivered:
+        assert (rows[4]["cumulative_cost_usd"], rows[6]["shortfall_usd"]) == (60, None)
+        assert rows[6]["missing_evidence"] == reason
+    july = rows[7]
+    assert (july["cumulative_cost_usd"], july["carried_cost_usd"], july["remaining_cost_usd"]) == (15, None, None)
+    assert july["missing_evidence"] == f"the shortfall carried over is unknown: {reason}"
 
 
 def test_months_before_the_agreement_are_history() -> None:

@@ -2,8 +2,9 @@
 -- partition: billing_period
 -- Tables over all months add up these rows; a month delivered again changes its own rows only.
 select
-    billing_period, billing_month, payer_account_id, account_id, billing_currency, billing_entity, charge_category,
-    charge_type, effective_rule, charge_description, service, accelerator_family,
+    billing_period, billing_month, payer_account_id, account_id, billing_currency, billing_entity,
+    is_other_provider(billing_entity) as is_other_provider, charge_category, charge_type, effective_rule,
+    charge_description, service, accelerator_family,
     -- Of another provider's line, its instance type alone shows the family (detail_charge_monthly).
     case when is_other_provider(billing_entity) then instance_type end as instance_type,
     case when effective_rule in ('savings_plan', 'reservation') then commitment_discount_id end

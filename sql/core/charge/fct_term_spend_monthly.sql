@@ -1,6 +1,7 @@
 -- One row per agreement or pool of credits × month with a bill, in the currency of the term: the spend that counts toward it.
--- No export has the rules, so the configuration declares them: services, payers, Marketplace, credits, cost basis. Tax never counts.
--- On the effective basis spend is null where the bill has no cost of some of it.
+-- No export has the rules, so the configuration declares them: services, payers, Marketplace, credits, cost basis. Tax and other
+-- providers than AWS never count.
+-- Spend is null where the bill of a payer is missing and, on the effective basis, where a bill has no cost of some of it.
 with term as (
     select 'agreement' as term_kind, agreement_name as term_name, billing_currency, cost_basis, credit_rule, is_marketplace_counted
     from declared_agreement
@@ -11,38 +12,49 @@ with term as (
     from declared_credit_pool
 ),
 
--- A term without payers counts every payer.
-payer as (
-    select term_kind, term_name, payer_account_id
-    from declared_term_payer
-    where payer_account_id is not null
-
-    union all
-
-    select distinct every.term_kind, every.term_name, delivered.payer_account_id
-    from declared_term_payer as every
-    cross join fct_bill_total_monthly as delivered
-    where every.payer_account_id is null
-),
-
-awaited as (
-    select payer.term_kind, payer.term_name, month.billing_month, month.billing_currency,
-        sum(case when delivered.payer_account_id is null then 1 else 0 end) as undelivered_payer_count
-    from declared_term_payer as payer
-    cross join (select distinct billing_month, billing_currency, is_open_month from fct_bill_total_monthly) as month
-    left join fct_bill_total_monthly as delivered
-        on delivered.billing_month = month.billing_month and delivered.billing_currency = month.billing_currency
-        and delivered.payer_account_id = coalesce(payer.payer_account_id, delivered.payer_account_id)
-    group by payer.term_kind, payer.term_name, month.billing_month, month.billing_currency
-),
-
 spent as (
     select billing_month, payer_account_id, billing_currency, service, charge_category,
         coalesce(billing_entity, '') not in ('', 'AWS') as is_marketplace, bucket = 'run' as is_training,
         sum(billed_cost_usd) as billed_cost_usd, known_sum(effective_cost_usd) as effective_cost_usd
     from fct_ledger
-    where charge_category <> 'Tax'
+    where charge_category <> 'Tax' and not is_other_provider(billing_entity)
     group by all
+),
+
+month as (
+    select distinct total.billing_month, total.billing_currency, total.is_open_month
+    from fct_bill_total_monthly as total
+    semi join spent on spent.billing_month = total.billing_month and spent.billing_currency = total.billing_currency
+),
+
+-- A term without payers counts every payer, and waits for each from its first month to its last.
+payer as (
+    select term_kind, term_name, payer_account_id, cast(null as date) as first_month, cast(null as date) as last_month
+    from declared_term_payer
+    where payer_account_id is not null
+
+    union all
+
+    select every.term_kind, every.term_name, spent.payer_account_id, min(spent.billing_month), max(spent.billing_month)
+    from declared_term_payer as every
+    join term on term.term_kind = every.term_kind and term.term_name = every.term_name
+    join spent on spent.billing_currency = term.billing_currency
+    where every.payer_account_id is null
+    group by every.term_kind, every.term_name, spent.payer_account_id
+),
+
+-- One payer is enough to find the others.
+undelivered as (
+    select payer.term_kind, payer.term_name, month.billing_month, month.billing_currency, count(*) as payer_count,
+        min(payer.payer_account_id) as payer_account_id
+    from payer
+    join month
+        on month.billing_month between coalesce(payer.first_month, month.billing_month)
+        and coalesce(payer.last_month, month.billing_month)
+    anti join fct_bill_total_monthly as delivered
+        on delivered.payer_account_id = payer.payer_account_id and delivered.billing_month = month.billing_month
+        and delivered.billing_currency = month.billing_currency
+    group by payer.term_kind, payer.term_name, month.billing_month, month.billing_currency
 ),
 
 -- Whether services that the term does not list count.
@@ -87,14 +99,17 @@ summed as (
 
 select
     term.term_kind, term.term_name, term.billing_currency, month.billing_month, month.is_open_month,
-    case when summed.is_spent then summed.eligible_cost_usd else 0 end as eligible_cost_usd,
-    case when summed.is_spent then summed.training_cost_usd else 0 end as training_cost_usd,
-    coalesce(awaited.undelivered_payer_count, 0) as undelivered_payer_count, unbilled.unbilled_service
+    case when undelivered.payer_count > 0 then null when summed.is_spent then summed.eligible_cost_usd else 0 end
+        as eligible_cost_usd,
+    case when undelivered.payer_count > 0 then null when summed.is_spent then summed.training_cost_usd else 0 end
+        as training_cost_usd,
+    coalesce(undelivered.payer_count, 0) as undelivered_payer_count,
+    undelivered.payer_account_id as undelivered_payer_account_id, unbilled.unbilled_service
 from term
-join (select distinct billing_month, billing_currency, is_open_month from fct_bill_total_monthly) as month on month.billing_currency = term.billing_currency
+join month on month.billing_currency = term.billing_currency
 left join summed
     on summed.term_kind = term.term_kind and summed.term_name = term.term_name and summed.billing_month = month.billing_month
-left join awaited
-    on awaited.term_kind = term.term_kind and awaited.term_name = term.term_name and awaited.billing_month = month.billing_month
-    and awaited.billing_currency = month.billing_currency
+left join undelivered
+    on undelivered.term_kind = term.term_kind and undelivered.term_name = term.term_name
+    and undelivered.billing_month = month.billing_month and undelivered.billing_currency = month.billing_currency
 left join unbilled on unbilled.term_kind = term.term_kind and unbilled.term_name = term.term_name

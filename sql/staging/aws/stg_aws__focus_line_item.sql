@@ -12,7 +12,8 @@ with line as (
         coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''),
             resource_id) as bare_id,
         charge_category is not distinct from 'Usage' and charge_class is distinct from 'Correction' as is_usage,
-        focus_billing_entity(line) as billing_entity, focus_commitment_id(line) as commitment_id
+        focus_billing_entity(line) as billing_entity, not is_other_provider(focus_billing_entity(line)) as is_aws,
+        focus_commitment_id(line) as commitment_id
     from aws_focus_line_item as line
 ),
 
@@ -55,7 +56,7 @@ ruled as (
         -- Our own export names the refunds and discounts among purchases and adjustments.
         case when listed_rule in ('refund', 'discount') then listed_rule
             else focus_effective_rule(charge_category, charge_class, charge_frequency, line_class, is_usage, commitment,
-                commitment_discount_status) end as effective_rule,
+                commitment_discount_status, is_aws) end as effective_rule,
         bill_charge_category(line, service, listed_category) as our_category
     from classed as line
 ),
@@ -95,22 +96,23 @@ select
     charge_period_start as usage_started_at, charge_period_end as usage_ended_at,
     cast(charge_period_start as date) as usage_date, quantity as usage_quantity,
     cast(null as decimal(20, 10)) as normalized_units, commitment_id as commitment_discount_id,
-    focus_commitment_eligibility(commitment_program_eligibility_details, names_programs,
+    case when is_aws then focus_commitment_eligibility(commitment_program_eligibility_details, names_programs,
         commitment_eligibility(our_category, effective_rule, line_class, market, line.service, line.usage_type,
-            line.instance_type, policy.assumed_eligible)) as commitment_eligibility,
+            line.instance_type, policy.assumed_eligible)) end as commitment_eligibility,
     bedrock_meter_id, is_shared_usage(listed.shared_reason, line.usage_type) as is_shared_usage,
     cast(case when x_line_item_type is not null then x_list_cost else
         focus_list_cost(effective_rule, line_class, is_usage, operation, pricing_category, list_cost) end
         as decimal(20, 10)) as list_cost_usd,
     -- What differs where there is no commitment is a discount.
     cast(coalesce(x_amortized_cost, case when is_plan_fee_refund(effective_rule, charge_description) then 0
-        when is_commitment(effective_rule) or effective_rule = 'upfront_fee' then effective_cost else billed_cost end, 0)
+        when is_commitment(effective_rule) or effective_rule = 'upfront_fee' or (effective_rule = 'fee' and not is_aws)
+            then effective_cost else billed_cost end, 0)
         as decimal(20, 10)) as amortized_cost_usd,
     cast(focus_effective_cost(effective_rule, line_class, market, charge_description, x_line_item_type is not null,
         billed_cost, effective_cost) as decimal(20, 10)) as effective_cost_usd,
     cast(coalesce(billed_cost, 0) as decimal(20, 10)) as billed_cost_usd,
     -- Other clouds may share the export.
-    case when billing_entity in ('AWS', 'AWS Marketplace') then tag_run_id end as tag_run_id, tag_owner, tag_team
+    case when is_aws then tag_run_id end as tag_run_id, tag_owner, tag_team
 from bought as line
 left join eligible_bill using (source_name, billing_period, billing_account_id)
 left join ref_instance_type as accelerator on accelerator.instance_type = line.catalog_type
