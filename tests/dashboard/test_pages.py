@@ -330,6 +330,20 @@ def test_a_bill_without_runs_states_it_on_every_page(tmp_path: Path, serving: Ca
     assert "$55.04" in text_of(answers["/bill"][1])
 
 
+def test_a_bill_without_accelerators_explains_none(tmp_path: Path) -> None:
+    """All of no accelerators, commitments and earlier days is as one wants it, and no reason to state so."""
+    export = write_export(tmp_path, {JULY: [instance_hour(f"{JULY}-10T10", "i-web", "m5.large", "0.096")]})
+    config = write_config(tmp_path, billing=export)
+    bill = {"mart_cost_summary_monthly", "detail_unattributed_resource"}
+    commitments = {"detail_commitment_coverage_hourly", "detail_commitment_stranding"}
+    publish_tables(config, bill | commitments | {"mart_cost_ledger_daily", "detail_billing_month", "detail_cost_anomaly"})
+    reader = Reader(Warehouse(load_settings(config)))
+    assert "Spend without a run No accelerator is on the bill." in text_of(render(reader, "bill", {}))
+    assert "The bill shows no use of a commitment by GPUs" in text_of(render(reader, "commitments", {}))
+    teams = text_of(render(reader, "teams", {"month": JULY}))
+    assert "as far as it has one: 8 earlier runs or months, or 14 earlier days." in teams
+
+
 @pytest.fixture(scope="module")
 def partial(once: Callable[[str, Callable[[Path], object]], Path]) -> Reader:
     """Team nlp's run has 2 hours at 50.00 and team blue's 2 hours of a reservation whose cost is not on the bill; of a
