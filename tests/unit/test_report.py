@@ -436,6 +436,16 @@ def test_what_aws_restated_is_shown_on_every_basis(render: Render) -> None:
     assert "(delivery 2)" not in tie
 
 
+def test_changes_that_cancel_out_are_shown(render: Render) -> None:
+    """$40 moved from run-a, on a day, to run-b, on another: the bill costs what it did, and four figures do not."""
+    row = {"payer_account_id": "1", "billing_month": date(2026, 6, 1), "billing_currency": "USD", "delivery_no": 2} | {
+        "effective_change_usd": Decimal(0), "billed_change_usd": Decimal(0), "moved_run_count": 2, "moved_day_count": 2,
+        "most_moved_run_id": "run-a", "most_moved_run_change_usd": Decimal(-40)}  # fmt: skip
+    tie = part(render(example() | {"mart_restatement": [row]}), "reconciliation")
+    text = "June 2026 of payer 1 (delivery 2): 2 runs and 2 days moved, net $0, most of all run-a by −$40.00."
+    assert text in tie and "AWS restated" not in tie
+
+
 def test_a_restated_month_of_unknown_effective_cost_is_marked(render: Render) -> None:
     """Fees whose use the bill does not show: how effective cost moved is unknown, also where billed did not move."""
     moved = {"payer_account_id": "1", "billing_month": date(2026, 6, 1), "billing_currency": "USD"} | {
