@@ -1,5 +1,6 @@
 -- One row per team with a budget, billing month and currency: what is spent of it, and which threshold that reached.
 -- Nothing is forecast: fees, credits and the days a bill is behind make a straight line of the days so far wrong.
+-- A team without a line has spent nothing; what it spent in a currency that no bill of the month is in, is unknown.
 -- A threshold that the known part of a cost has reached is reached whatever the rest comes to; all else of it is then unknown.
 with seen as (
     select billing_month, billing_currency,
@@ -9,8 +10,8 @@ with seen as (
     group by billing_month, billing_currency
 ),
 
-month as (
-    select distinct billing_month from fct_ledger
+billed as (
+    select distinct billing_month, billing_currency from fct_ledger
 ),
 
 spent as (
@@ -20,14 +21,15 @@ spent as (
 ),
 
 threshold as (
-    select month.billing_month, budget.team, budget.billing_currency, budget.budget_usd, budget.threshold_ratio, budget.threshold_usd
+    select month.billing_month, billed.billing_month is not null as is_billed, budget.team, budget.billing_currency, budget.budget_usd, budget.threshold_ratio, budget.threshold_usd
     from declared_budget as budget
-    cross join month
+    cross join (select distinct billing_month from billed) as month
+    left join billed on billed.billing_month = month.billing_month and billed.billing_currency = budget.billing_currency
     where month.billing_month between budget.first_month_date and budget.last_month_date
 ),
 
 compared as (
-    select threshold.*, case when spent.team is null then 0 else spent.spent_cost_usd end as spent_cost_usd,
+    select threshold.*, case when threshold.is_billed and spent.team is null then 0 else spent.spent_cost_usd end as spent_cost_usd,
         coalesce(spent.is_cost_partial, false) as is_cost_partial
     from threshold
     left join spent using (team, billing_month, billing_currency)
