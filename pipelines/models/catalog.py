@@ -54,7 +54,10 @@ MOVED = {"detail/detail_restated_figure": "core/fct_restated_figure"}
 ADDED = {
     "detail/detail_budget_monthly": ("is_cost_partial",),
     "marts/mart_restatement": (
-        "new_day_count", "restated_day_count", "restated_effective_change_usd", "restated_billed_change_usd"
+        "new_day_count",
+        "restated_day_count",
+        "restated_effective_change_usd",
+        "restated_billed_change_usd",
     ),
 }
 PUBLISHED_KEYS = (*PUBLISHED.values(), *MOVED.values())

@@ -159,7 +159,8 @@ def test_a_budget_in_a_currency_that_no_bill_is_in(ledger: Ledger) -> None:
     """20 hours of vision in euros: against a budget without `currency`, in USD, what it spent is unknown, not 0. Of a
     budget in euros all 1,100.80 are spent, and a team without a line spent none."""
     tags = {"resource_tags": '{"user_team": "vision"}', "line_item_currency_code": "EUR"}
-    ledger.restate(*(instance_hour(f"{MONTH}-02T{hour:02d}", "i-2", "p5.48xlarge", "55.04", **tags) for hour in range(20)))
+    hours = [f"{MONTH}-02T{hour:02d}" for hour in range(20)]
+    ledger.restate(*(instance_hour(hour, "i-2", "p5.48xlarge", "55.04", **tags) for hour in hours))
     euros = 'currency = "EUR"\n'
     budgets = [BUDGET.replace("nlp", "vision"), BUDGET.replace("nlp", "vision") + euros, BUDGET + euros]
     ledger.config.write_text(f"{ledger.config.read_text()}\n{''.join(budgets)}")

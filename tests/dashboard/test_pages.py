@@ -334,9 +334,9 @@ def test_a_bill_without_accelerators_explains_none(tmp_path: Path) -> None:
     """All of no accelerators, commitments and earlier days is as one wants it, and no reason to state so."""
     export = write_export(tmp_path, {JULY: [instance_hour(f"{JULY}-10T10", "i-web", "m5.large", "0.096")]})
     config = write_config(tmp_path, billing=export)
-    bill = {"mart_cost_summary_monthly", "detail_unattributed_resource"}
+    bill = {"mart_cost_summary_monthly", "detail_unattributed_resource", "detail_billing_month"}
     commitments = {"detail_commitment_coverage_hourly", "detail_commitment_stranding"}
-    publish_tables(config, bill | commitments | {"mart_cost_ledger_daily", "detail_billing_month", "detail_cost_anomaly"})
+    publish_tables(config, bill | commitments | {"mart_cost_ledger_daily", "detail_cost_anomaly"})
     reader = Reader(Warehouse(load_settings(config)))
     assert "Spend without a run No accelerator is on the bill." in text_of(render(reader, "bill", {}))
     assert "The bill shows no use of a commitment by GPUs" in text_of(render(reader, "commitments", {}))

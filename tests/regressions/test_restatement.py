@@ -204,7 +204,7 @@ def test_each_delivery_shows_what_it_changed_and_which_figures_it_moved(tmp_path
 def test_new_days_are_no_restatement_and_days_that_vanish_are_reported(tmp_path: Path) -> None:
     """An hour a day at 1.006 USD, delivered day by day.
 
-    1. The 13th and 14th. 2. The 15th too: nothing published changes. 3. The 16th too, and the 13th at 1.500: 0.494 more.
+    1. The 13th and 14th. 2. The 15th too: no published day changes. 3. The 16th too, and the 13th at 1.500: 0.494 more.
     4. No 15th and 16th, after which the bill lacks 2 × 1.006. 5. The 15th again: the 16th is still missing.
     """
     raised = {"line_item_unblended_cost": "1.500", "pricing_public_on_demand_cost": "1.500"}
