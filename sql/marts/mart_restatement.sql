@@ -8,7 +8,8 @@ with delivery as (
 ),
 
 moved as (
-    select figure.*, figure.usage_date is not null and coalesce(figure.usage_date < delivery.new_from_date, true) as is_restated_day
+    select figure.*,
+        usage_date is not null and coalesce(usage_date < delivery.new_from_date, true) as is_restated_day
     from detail_restated_figure as figure
     join delivery using (payer_account_id, billing_month, billing_currency, delivery_no)
 ),
@@ -17,7 +18,8 @@ counted as (
     select payer_account_id, billing_month, billing_currency, delivery_no,
         count(distinct run_id) as run_count, count(distinct usage_date) as day_count,
         count(distinct case when is_restated_day then usage_date end) as restated_day_count,
-        known_sum(case when is_restated_day and cost_basis = 'effective' then cost_change_usd else 0 end) as effective_change_usd,
+        known_sum(case when is_restated_day and cost_basis = 'effective' then cost_change_usd else 0 end)
+            as effective_change_usd,
         sum(case when is_restated_day and cost_basis = 'billed' then cost_change_usd else 0 end) as billed_change_usd
     from moved
     group by payer_account_id, billing_month, billing_currency, delivery_no
@@ -64,7 +66,8 @@ select
     support_billed_cost_usd - lag(support_billed_cost_usd) over delivered as support_billed_change_usd,
     case when held.delivery_no > 1 or counted.run_count > 0 then coalesce(counted.run_count, 0) end as moved_run_count,
     case when held.delivery_no > 1 or counted.run_count > 0 then coalesce(counted.day_count, 0) end as moved_day_count,
-    case when held.delivery_no > 1 then coalesce(counted.day_count - counted.restated_day_count, 0) end as new_day_count,
+    case when held.delivery_no > 1
+        then coalesce(counted.day_count - counted.restated_day_count, 0) end as new_day_count,
     case when held.delivery_no > 1 then coalesce(counted.restated_day_count, 0) end as restated_day_count,
     case when held.new_from_date is null then effective_cost_usd - lag(effective_cost_usd) over delivered
         when counted.day_count > 0 then counted.effective_change_usd else 0 end as restated_effective_change_usd,

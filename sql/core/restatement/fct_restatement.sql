@@ -7,7 +7,8 @@ with delivery as (
         string_agg(delivery_id, ', ' order by source_name) as delivery_id,
         -- Before any use of the month is delivered: its start.
         coalesce(max(usage_until_at), cast(cast(billing_period || '-01' as date) as timestamp)) as usage_until_at
-    from (select billing_period, payer_account_id, billing_currency, source_name, delivery_id, max(usage_until_at) as usage_until_at
+    from (select billing_period, payer_account_id, billing_currency, source_name, delivery_id,
+            max(usage_until_at) as usage_until_at
         from stg_aws__invoice_total group by 1, 2, 3, 4, 5) as delivered_by
     group by billing_period, payer_account_id, billing_currency
 ),
@@ -91,8 +92,8 @@ earlier as (
 )
 
 select
-    payer_account_id, billing_month, billing_currency, delivery_no, source_name, delivery_id, usage_until_at, line_count,
-    list_cost_usd, effective_cost_usd, billed_cost_usd,
+    payer_account_id, billing_month, billing_currency, delivery_no, source_name, delivery_id, usage_until_at,
+    line_count, list_cost_usd, effective_cost_usd, billed_cost_usd,
     usage_billed_cost_usd, purchase_billed_cost_usd, tax_billed_cost_usd, credit_billed_cost_usd,
     refund_billed_cost_usd, discount_billed_cost_usd, support_billed_cost_usd
 from present
@@ -100,8 +101,8 @@ from present
 union all
 
 select
-    payer_account_id, billing_month, billing_currency, delivery_no, source_name, delivery_id, usage_until_at, line_count,
-    list_cost_usd, effective_cost_usd, billed_cost_usd,
+    payer_account_id, billing_month, billing_currency, delivery_no, source_name, delivery_id, usage_until_at,
+    line_count, list_cost_usd, effective_cost_usd, billed_cost_usd,
     usage_billed_cost_usd, purchase_billed_cost_usd, tax_billed_cost_usd, credit_billed_cost_usd,
     refund_billed_cost_usd, discount_billed_cost_usd, support_billed_cost_usd
 from earlier
@@ -110,7 +111,8 @@ union all
 
 select
     payer_account_id, billing_month, billing_currency, delivery_no + 1 as delivery_no, source_name, listed_delivery_id as delivery_id,
-    cast(billing_month as timestamp) as usage_until_at, 0 as line_count, 0 as list_cost_usd, 0 as effective_cost_usd, 0 as billed_cost_usd,
+    cast(billing_month as timestamp) as usage_until_at, 0 as line_count,
+    0 as list_cost_usd, 0 as effective_cost_usd, 0 as billed_cost_usd,
     0 as usage_billed_cost_usd, 0 as purchase_billed_cost_usd, 0 as tax_billed_cost_usd, 0 as credit_billed_cost_usd,
     0 as refund_billed_cost_usd, 0 as discount_billed_cost_usd, 0 as support_billed_cost_usd
 from gone
