@@ -49,7 +49,8 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
             for check in (DEFINITION, ACTIVATION):
                 yield Subject(f"billing {source.name}").unchecked(check, f"{why}; use --aws to query AWS.")
     if not settings.runs:
-        yield Finding("configuration", "runs", "warn", "no [[runs]] source: nothing is joined to a run.")
+        named = "tags name provisional runs" if settings.policy.provisional_runs else "no cost has a run"
+        yield Finding("configuration", "runs", "warn", f"no [[runs]] source, so no recorded run; {named}.")
     for source in settings.runs:
         yield from examine_runs(source)
     for source in settings.serving:

@@ -1,8 +1,27 @@
 -- One row per payer × billing month × currency × delivery: what it held, and what changed since the delivery before.
-with counted as (
+-- New are the days from the one on at which use ended in the delivery before, where this one has later use.
+with delivery as (
+    select *, case when usage_until_at > lag(usage_until_at) over delivered
+        then cast(lag(usage_until_at) over delivered as date) end as new_from_date
+    from fct_restatement
+    window delivered as (partition by payer_account_id, billing_month, billing_currency order by delivery_no)
+),
+
+moved as (
+    select figure.*,
+        usage_date is not null and coalesce(usage_date < delivery.new_from_date, true) as is_restated_day
+    from detail_restated_figure as figure
+    join delivery using (payer_account_id, billing_month, billing_currency, delivery_no)
+),
+
+counted as (
     select payer_account_id, billing_month, billing_currency, delivery_no,
-        count(distinct run_id) as run_count, count(distinct usage_date) as day_count
-    from detail_restated_figure
+        count(distinct run_id) as run_count, count(distinct usage_date) as day_count,
+        count(distinct case when is_restated_day then usage_date end) as restated_day_count,
+        known_sum(case when is_restated_day and cost_basis = 'effective' then cost_change_usd else 0 end)
+            as effective_change_usd,
+        sum(case when is_restated_day and cost_basis = 'billed' then cost_change_usd else 0 end) as billed_change_usd
+    from moved
     group by payer_account_id, billing_month, billing_currency, delivery_no
 ),
 
@@ -47,11 +66,18 @@ select
     support_billed_cost_usd - lag(support_billed_cost_usd) over delivered as support_billed_change_usd,
     case when held.delivery_no > 1 or counted.run_count > 0 then coalesce(counted.run_count, 0) end as moved_run_count,
     case when held.delivery_no > 1 or counted.run_count > 0 then coalesce(counted.day_count, 0) end as moved_day_count,
+    case when held.delivery_no > 1
+        then coalesce(counted.day_count - counted.restated_day_count, 0) end as new_day_count,
+    case when held.delivery_no > 1 then coalesce(counted.restated_day_count, 0) end as restated_day_count,
+    case when held.new_from_date is null then effective_cost_usd - lag(effective_cost_usd) over delivered
+        when counted.day_count > 0 then counted.effective_change_usd else 0 end as restated_effective_change_usd,
+    case when held.new_from_date is null then billed_cost_usd - lag(billed_cost_usd) over delivered
+        else coalesce(counted.billed_change_usd, 0) end as restated_billed_change_usd,
     most_moved.run_id as most_moved_run_id,
     most_moved.cost_change_usd as most_moved_run_change_usd,
     coalesce(recorded.run_count, 0) as recorded_run_count,
     coalesce(recorded.run_cost_usd, 0) as recorded_run_cost_usd
-from fct_restatement as held
+from delivery as held
 left join counted using (payer_account_id, billing_month, billing_currency, delivery_no)
 left join recorded using (payer_account_id, billing_month, billing_currency, delivery_no)
 left join most_moved using (payer_account_id, billing_month, billing_currency, delivery_no)

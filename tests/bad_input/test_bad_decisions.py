@@ -153,3 +153,27 @@ def test_a_budget_of_a_misspelt_team(ledger: Ledger) -> None:
     record = json.loads((ledger.root / "warehouse/publications/000002.json").read_text())
     (warning,) = (check for check in record["checks"] if check["title"] == words.partition(":")[0])
     assert {row["team"]: row["nearest_team"] for row in warning["sample"]} == misspelt
+
+
+def test_a_budget_in_a_currency_that_no_bill_is_in(ledger: Ledger) -> None:
+    """20 hours of vision in euros: against a budget without `currency`, in USD, what it spent is unknown, not 0. Of a
+    budget in euros all 1,100.80 are spent, and a team without a line spent none."""
+    tags = {"resource_tags": '{"user_team": "vision"}', "line_item_currency_code": "EUR"}
+    hours = [f"{MONTH}-02T{hour:02d}" for hour in range(20)]
+    ledger.restate(*(instance_hour(hour, "i-2", "p5.48xlarge", "55.04", **tags) for hour in hours))
+    euros = 'currency = "EUR"\n'
+    budgets = [BUDGET.replace("nlp", "vision"), BUDGET.replace("nlp", "vision") + euros, BUDGET + euros]
+    ledger.config.write_text(f"{ledger.config.read_text()}\n{''.join(budgets)}")
+    result = ledger.builds("detail_budget_monthly").run("build")
+    assert result.code == 0, result.err
+    assert (
+        "Warning: budget in a currency that no bill is in: 1 row of detail_budget_monthly, for example team vision, "
+        in result.err
+    )
+    assert "billing currency USD" in result.err and "bill currency EUR" in result.err
+    spent = "select team, billing_currency, spent_cost_usd, remaining_cost_usd from detail_budget_monthly order by 1, 2"
+    assert ledger.run("query", spent, "--csv").out.splitlines()[1:] == [
+        "nlp,EUR,0.0000000000,100.0000000000",
+        "vision,EUR,1100.8000000000,-1000.8000000000",
+        "vision,USD,,",
+    ]

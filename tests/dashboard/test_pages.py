@@ -257,14 +257,14 @@ def test_teams_have_their_costs_budgets_and_anomalies(published_story: Callable[
     )
     page = text_of(render(reader, "teams", {"month": JULY}))
     assert "nlp $134.50 $0.00 $0.00 $0.00 $0.00 $0.00 $0.00 $134.50" in page
-    assert "nlp $200.00 $134.50 $65.50 67.3% 14 of 31" in page
-    assert "ocr $21.50 $21.50 $0.00 100.0% 14 of 31" in page
+    assert "nlp $200.00 $134.50 $65.50 67.3% all" in page
+    assert "ocr $21.50 $21.50 $0.00 100.0% all" in page
     assert "$30.00 $10.00 $20.00" in page
     # The same in the report.
     with open_marts(reader.warehouse, published_of(reader.warehouse)) as marts:
         report = text_of(report_page(marts.query, published_of(reader.warehouse), "showback", JULY))
     assert "nlp $134.50 $0.00 $0.00 $0.00 $0.00 $0.00 $0.00 $134.50" in report
-    assert "nlp $200.00 $134.50 $65.50 67.3% 14 of 31" in report
+    assert "nlp $200.00 $134.50 $65.50 67.3% all" in report
 
 
 def test_the_ledger_is_filtered_and_downloaded(published_story: Callable[[str], Path]) -> None:
@@ -330,6 +330,20 @@ def test_a_bill_without_runs_states_it_on_every_page(tmp_path: Path, serving: Ca
     assert "$55.04" in text_of(answers["/bill"][1])
 
 
+def test_a_bill_without_accelerators_explains_none(tmp_path: Path) -> None:
+    """All of no accelerators, commitments and earlier days is as one wants it, and no reason to state so."""
+    export = write_export(tmp_path, {JULY: [instance_hour(f"{JULY}-10T10", "i-web", "m5.large", "0.096")]})
+    config = write_config(tmp_path, billing=export)
+    bill = {"mart_cost_summary_monthly", "detail_unattributed_resource", "detail_billing_month"}
+    commitments = {"detail_commitment_coverage_hourly", "detail_commitment_stranding"}
+    publish_tables(config, bill | commitments | {"mart_cost_ledger_daily", "detail_cost_anomaly"})
+    reader = Reader(Warehouse(load_settings(config)))
+    assert "Spend without a run No accelerator is on the bill." in text_of(render(reader, "bill", {}))
+    assert "The bill shows no use of a commitment by GPUs" in text_of(render(reader, "commitments", {}))
+    teams = text_of(render(reader, "teams", {"month": JULY}))
+    assert "as far as it has one: 8 earlier runs or months, or 14 earlier days." in teams
+
+
 @pytest.fixture(scope="module")
 def partial(once: Callable[[str, Callable[[Path], object]], Path]) -> Reader:
     """Team nlp's run has 2 hours at 50.00 and team blue's 2 hours of a reservation whose cost is not on the bill; of a
@@ -379,14 +393,33 @@ def test_a_chart_of_days_begins_with_its_month_and_a_spent_budget_stands_out(tmp
     assert '150.0%</a><svg class="bar over"' in render(reader, "teams", {"month": JULY})
 
 
+@pytest.mark.parametrize(
+    ("invoice", "seen", "day"), [("", "10 of 31", ", on day 10 of 31."), ("INV-1", "all", ": past 50.0%.")]
+)
+def test_a_budget_counts_days_in_an_open_month_alone(tmp_path: Path, invoice: str, seen: str, day: str) -> None:
+    """50.00 of 100, the last use on 10 July: in an open month more is to come, in a closed one nothing is."""
+    line = {"resource_tags": '{"user_team": "nlp"}', "bill_invoice_id": invoice}
+    hour = instance_hour(f"{JULY}-10T10", "i-nlp", "p5.48xlarge", "50.00", **line)
+    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: [hour]}))
+    config.write_text(f'{config.read_text()}\n[[decisions.budgets]]\nteam = "nlp"\namount_usd = "100"\n')
+    tables = {"mart_cost_summary_monthly", "mart_cost_ledger_daily", "detail_billing_month", "detail_budget_monthly"}
+    publish_tables(config, tables)
+    warehouse = Warehouse(load_settings(config))
+    assert f"nlp $100.00 $50.00 $50.00 50.0% {seen}" in text_of(render(Reader(warehouse), "teams", {"month": JULY}))
+    published = published_of(warehouse)
+    with open_marts(warehouse, published) as marts:
+        news = news_of(published, marts, warehouse.settings.notify)
+    assert [one.line.endswith(day) for one in news if one.topic == "budget"] == [True]
+
+
 def test_no_budget_and_no_share_rests_on_an_unknown_cost(partial: Reader) -> None:
     """Of 40.00 by cost of runs no part is known: all stays with no team. So nlp has spent 100.00 and a part."""
     page = text_of(render(partial, "teams", {"month": JULY}))
     assert "nlp $100.00 $0.00 n/a $0.00 $0.00 $0.00 $0.00 $100.00 partial" in page
     assert "blue n/a $0.00 n/a $0.00 $0.00 $0.00 $0.00 n/a" in page
     assert "no team $0.00 $0.00 $40.00 n/a $0.00 $0.00 $0.00 $40.00 partial" in page
-    assert "blue $150.00 n/a n/a n/a 10 of 31" in page
-    assert "nlp $150.00 $100.00 partial n/a n/a 10 of 31" in page
+    assert "blue $150.00 n/a n/a n/a all" in page
+    assert "nlp $150.00 $100.00 partial n/a n/a all" in page
 
 
 def test_a_partial_cost_is_labeled_everywhere(partial: Reader, capsys: pytest.CaptureFixture[str]) -> None:
@@ -404,6 +437,4 @@ def test_a_partial_cost_is_labeled_everywhere(partial: Reader, capsys: pytest.Ca
         notify = partial.warehouse.settings.notify
         report, budget = (news.line for news in news_of(published, marts, notify) if news.topic != "check")
     assert "$140.00 effective cost, including $100.00 in runs and an unknown amount idle" in report
-    assert (
-        "nlp spent at least $100.00 of $150.00 for July 2026, effective: past 50.0%, on day 10 of 31; a part" in budget
-    )
+    assert "nlp spent at least $100.00 of $150.00 for July 2026, effective: past 50.0%; a part" in budget

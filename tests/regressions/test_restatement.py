@@ -201,6 +201,43 @@ def test_each_delivery_shows_what_it_changed_and_which_figures_it_moved(tmp_path
     ]
 
 
+def test_new_days_are_no_restatement_and_days_that_vanish_are_reported(tmp_path: Path) -> None:
+    """An hour a day at 1.006 USD, delivered day by day.
+
+    1. The 13th and 14th. 2. The 15th too: no published day changes. 3. The 16th too, and the 13th at 1.500: 0.494 more.
+    4. No 15th and 16th, after which the bill lacks 2 × 1.006. 5. The 15th again: the 16th is still missing.
+    """
+    raised = {"line_item_unblended_cost": "1.500", "pricing_public_on_demand_cost": "1.500"}
+    thirteenth = hour(13, 10, **raised)
+    days = {day: hour(day, 10) for day in (13, 14, 15, 16)}
+    deliveries = [
+        [days[13], days[14]],
+        [days[13], days[14], days[15]],
+        [thirteenth, days[14], days[15], days[16]],
+        [thirteenth, days[14]],
+        [thirteenth, days[14], days[15]],
+    ]
+    missing = []
+    for number, lines in enumerate(deliveries, 1):
+        builder = deliver(tmp_path, lines, number, HISTORY)
+        published = builder.lake.current()
+        assert published is not None
+        checks = {check["check"]: check for check in published.checks}
+        missing.append([*checks["days_that_were_published_are_gone"]["sample"]])
+    restated = "restated_day_count, new_day_count, restated_effective_change_usd, restated_billed_change_usd"
+    price, raise_, nought = Decimal("1.006"), Decimal("0.494"), Decimal(0)
+    assert ask(builder, f"select delivery_no, {restated} from mart_restatement order by 1").rows() == [
+        (1, None, None, None, None),
+        (2, 0, 1, nought, nought),
+        (3, 1, 1, raise_, raise_),
+        (4, 2, 0, -2 * price, -2 * price),
+        (5, 0, 1, nought, nought),
+    ]
+    gone = [[(row["missing_day_count"], str(row["first_missing_date"])[:10]) for row in rows] for rows in missing]
+    assert gone == [[], [], [], [(2, "2026-07-15")], [(1, "2026-07-16")]]
+    assert [Decimal(str(rows[0]["missing_effective_cost_usd"])) for rows in missing[3:]] == [2 * price, price]
+
+
 def test_figures_that_moved_sum_to_what_the_delivery_changed(tmp_path: Path) -> None:
     """The buckets of the days are all of the bill, so what they moved by is the delivery's change, on every basis.
 

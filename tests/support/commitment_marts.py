@@ -137,6 +137,7 @@ def example() -> Marts:
             held(PLAN, "compute_savings_plan", "20", "14"),
             held(reserved, "reserved_instance", "10", "8", lost_savings_reason="nothing used it"),
         ],
+        "detail_provisional_run": [],
         "detail_commitment_family_monthly": [
             *shares(PLAN, "compute_savings_plan", "20", {"gpu": "14"}),
             *shares(reserved, "reserved_instance", "10", {"other": "8"}),

@@ -51,6 +51,17 @@ def test_a_good_ledger_has_nothing_wrong(tmp_path: Path) -> None:
     assert findings["warehouse", "publication"].message.endswith(" 1 billing month.")
 
 
+@pytest.mark.parametrize(
+    ("policy", "named"),
+    [("", "tags name provisional runs"), ("[policy]\nprovisional_runs = false", "no cost has a run")],
+)
+def test_without_a_run_source_the_run_tag_names_runs(tmp_path: Path, policy: str, named: str) -> None:
+    found(tmp_path, {"2026-07": [hour()]}, runs=False)
+    config = tmp_path / "trainledger.toml"
+    config.write_text(f"{config.read_text()}\n{policy}\n")
+    assert by_check(config)["configuration", "runs"].message == f"no [[runs]] source, so no recorded run; {named}."
+
+
 def test_a_daily_export_fails(tmp_path: Path) -> None:
     day = hour(
         line_item_usage_start_date="2026-07-03T00:00:00.000Z", line_item_usage_end_date="2026-07-04T00:00:00.000Z"

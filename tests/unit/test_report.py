@@ -436,6 +436,31 @@ def test_what_aws_restated_is_shown_on_every_basis(render: Render) -> None:
     assert "(delivery 2)" not in tie
 
 
+def test_changes_that_cancel_out_are_shown(render: Render) -> None:
+    """$40 moved from run-a, on a day, to run-b, on another: the bill costs what it did, and four figures do not."""
+    row = {"payer_account_id": "1", "billing_month": date(2026, 6, 1), "billing_currency": "USD", "delivery_no": 2} | {
+        "effective_change_usd": Decimal(0), "billed_change_usd": Decimal(0), "moved_run_count": 2, "moved_day_count": 2,
+        "most_moved_run_id": "run-a", "most_moved_run_change_usd": Decimal(-40)}  # fmt: skip
+    tie = part(render(example() | {"mart_restatement": [row]}), "reconciliation")
+    text = "June 2026 of payer 1 (delivery 2): 2 runs and 2 days moved, net $0, most of all run-a by −$40.00."
+    assert text in tie and "AWS restated" not in tie
+
+
+def test_only_days_that_were_published_are_called_restated(render: Render) -> None:
+    """Delivery 2 restated a day, $5 more, and had a new one of $100; deliveries 3, only a new one."""
+    of = {"payer_account_id": "1", "billing_month": date(2026, 6, 1), "billing_currency": "USD", "moved_run_count": 1}
+    rows = [
+        of | {"delivery_no": number, "moved_day_count": days + 1, "restated_day_count": days, "new_day_count": 1}
+        | {f"{basis}_change_usd": change + 100 for basis in ("effective", "billed")}
+        | {f"restated_{basis}_change_usd": change for basis in ("effective", "billed")}
+        for number, days, change in ((2, 1, Decimal(5)), (3, 0, Decimal(0)))
+    ]  # fmt: skip
+    tie = part(render(example() | {"mart_restatement": rows}), "reconciliation")
+    text = "(delivery 2): effective cost $5.00 more, billed $5.00 more; 1 day moved, not counting 1 new day."
+    assert text in tie and "(delivery 3)" not in tie
+    assert "AWS restated" not in part(render(example() | {"mart_restatement": rows[1:]}), "reconciliation")
+
+
 def test_a_restated_month_of_unknown_effective_cost_is_marked(render: Render) -> None:
     """Fees whose use the bill does not show: how effective cost moved is unknown, also where billed did not move."""
     moved = {"payer_account_id": "1", "billing_month": date(2026, 6, 1), "billing_currency": "USD"} | {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -23,6 +24,13 @@ from support.report_marts import (
 
 from pipelines.present.charts import class_of
 from pipelines.present.pdf import pdf_of_page
+
+
+def tagged(run_id: str, began: int, ended: int, **other: object) -> dict[str, object]:
+    """A value of the run tag that was in use between these days, counted from July's first as 0."""
+    days = {"started_at": timedelta(began), "ended_at": timedelta(ended)}
+    times = {name: datetime(2026, 7, 1) + day for name, day in days.items()}
+    return {"run_id": run_id, "billing_currency": "USD", "is_probably_run": True, **times, **other}
 
 
 def page_of(folder: Path, marts: Marts) -> str:
@@ -166,6 +174,21 @@ def test_the_map_has_a_cell_for_each_hour_with_use(page: str) -> None:
             id="nothing eligible",
         ),
         pytest.param({"mart_run_cost": []}, ["No training run is joined to the bill"], id="no runs"),
+        # One in each of two currencies ran in July, another ended before, and prod is no run.
+        pytest.param(
+            {
+                "mart_run_cost": [],
+                "detail_provisional_run": [
+                    tagged("a", 3, 5),
+                    tagged("a", 3, 5, billing_currency="CNY"),
+                    tagged("b", 1, 31),
+                    tagged("c", -2, -1),
+                    tagged("prod", 1, 31, is_probably_run=False),
+                ],
+            },
+            ["No recorded run is joined to the bill; tags name 2 provisional runs: GPU and Trainium are"],
+            id="provisional runs",
+        ),
         pytest.param(
             {mart: [] for mart in example()},
             [

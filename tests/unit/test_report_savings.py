@@ -156,6 +156,12 @@ def test_what_is_absent_is_stated_on_page_one(tmp_path: Path, changed: Marts, se
     assert sentence in words(page[: page.index('<section id="sides">')])
 
 
+def test_nothing_is_proven_where_nothing_is_compared(tmp_path: Path) -> None:
+    """Every one of no comparisons is proven, which proves nothing."""
+    negative = part(page_of(tmp_path, example() | {"mart_silicon_comparison": []}), "negative")
+    assert "There is no comparison." in negative and "proven" not in negative
+
+
 def test_a_unit_is_shown_to_its_target_too(page: str) -> None:
     """GPU: 900 + 1100 reached it and 160 failed, 2160 / 2; Trainium (700 + 740) / 2."""
     sides = part(page, "sides")

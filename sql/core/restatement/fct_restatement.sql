@@ -4,9 +4,12 @@
 -- made anew knows the deliveries of today alone. What a delivery left out altogether has a row of it too, of no line.
 with delivery as (
     select billing_period, payer_account_id, billing_currency, string_agg(source_name, ', ' order by source_name) as source_name,
-        string_agg(delivery_id, ', ' order by source_name) as delivery_id
-    from (select distinct billing_period, payer_account_id, billing_currency, source_name, delivery_id
-        from stg_aws__invoice_total) as delivered_by
+        string_agg(delivery_id, ', ' order by source_name) as delivery_id,
+        -- Before any use of the month is delivered: its start.
+        coalesce(max(usage_until_at), cast(cast(billing_period || '-01' as date) as timestamp)) as usage_until_at
+    from (select billing_period, payer_account_id, billing_currency, source_name, delivery_id,
+            max(usage_until_at) as usage_until_at
+        from stg_aws__invoice_total group by 1, 2, 3, 4, 5) as delivered_by
     group by billing_period, payer_account_id, billing_currency
 ),
 
@@ -32,7 +35,7 @@ charge as (
 delivered as (
     select
         delivery.payer_account_id, cast(delivery.billing_period || '-01' as date) as billing_month, delivery.billing_currency,
-        delivery.source_name, delivery.delivery_id,
+        delivery.source_name, delivery.delivery_id, delivery.usage_until_at,
         charge.line_count, charge.list_cost_usd, charge.effective_cost_usd, charge.billed_cost_usd,
         charge.usage_billed_cost_usd, charge.purchase_billed_cost_usd, charge.tax_billed_cost_usd, charge.credit_billed_cost_usd,
         charge.refund_billed_cost_usd, charge.discount_billed_cost_usd, charge.support_billed_cost_usd
@@ -89,8 +92,8 @@ earlier as (
 )
 
 select
-    payer_account_id, billing_month, billing_currency, delivery_no, source_name, delivery_id, line_count,
-    list_cost_usd, effective_cost_usd, billed_cost_usd,
+    payer_account_id, billing_month, billing_currency, delivery_no, source_name, delivery_id, usage_until_at,
+    line_count, list_cost_usd, effective_cost_usd, billed_cost_usd,
     usage_billed_cost_usd, purchase_billed_cost_usd, tax_billed_cost_usd, credit_billed_cost_usd,
     refund_billed_cost_usd, discount_billed_cost_usd, support_billed_cost_usd
 from present
@@ -98,8 +101,8 @@ from present
 union all
 
 select
-    payer_account_id, billing_month, billing_currency, delivery_no, source_name, delivery_id, line_count,
-    list_cost_usd, effective_cost_usd, billed_cost_usd,
+    payer_account_id, billing_month, billing_currency, delivery_no, source_name, delivery_id, usage_until_at,
+    line_count, list_cost_usd, effective_cost_usd, billed_cost_usd,
     usage_billed_cost_usd, purchase_billed_cost_usd, tax_billed_cost_usd, credit_billed_cost_usd,
     refund_billed_cost_usd, discount_billed_cost_usd, support_billed_cost_usd
 from earlier
@@ -108,7 +111,8 @@ union all
 
 select
     payer_account_id, billing_month, billing_currency, delivery_no + 1 as delivery_no, source_name, listed_delivery_id as delivery_id,
-    0 as line_count, 0 as list_cost_usd, 0 as effective_cost_usd, 0 as billed_cost_usd,
+    cast(billing_month as timestamp) as usage_until_at, 0 as line_count,
+    0 as list_cost_usd, 0 as effective_cost_usd, 0 as billed_cost_usd,
     0 as usage_billed_cost_usd, 0 as purchase_billed_cost_usd, 0 as tax_billed_cost_usd, 0 as credit_billed_cost_usd,
     0 as refund_billed_cost_usd, 0 as discount_billed_cost_usd, 0 as support_billed_cost_usd
 from gone
