@@ -182,7 +182,11 @@ def prune(warehouse: Warehouse, retention: Retention, now: datetime, *, dry_run:
     stored = {model.key for model in load_catalog().ordered if model.stored}
     private = {f"private/{key.partition('/')[2]}" for key in stored if warehouse.pseudonyms}
     known = {*stored, *private, *WRITTEN_RAW}
-    return warehouse.lake.prune(now, retention.days, retention.publications, known, dry_run=dry_run)
+    pruned = warehouse.lake.prune(now, retention.days, retention.publications, known, dry_run=dry_run)
+    if not dry_run:
+        kept = (delivery for one in warehouse.lake.publications() for delivery in one.inputs.get("deliveries", ()))
+        warehouse.bill.forget_unpublished({delivery["fingerprint"] for delivery in kept})
+    return pruned
 
 
 def _tagged_costs(builder: Builder) -> dict[str, str]:
