@@ -222,8 +222,10 @@ def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:
     first = next(iter(warehouse.lake.publications()), None)
     if first is None:
         raise UsageError(f"{location} holds no publication yet; run `trainledger build` first.")
+    # Those before the first kept one were pruned.
+    which = "first" if first.number == 1 else "first kept"
     raise UsageError(
-        f"{location} held no publication yet on {as_of}; the first was published at "
+        f"{location} held no publication yet on {as_of}; the {which} was published at "
         f"{first.published_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}."
     )
 
