@@ -52,6 +52,11 @@ class Delivery:
     def listed(self) -> ColumnList:
         return column_list(self.kind)
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether no manifest names its files: one of them stands for it."""
+        return any(item.key == self.manifest_key for item in self.objects)
+
     def folder(self, raw_root: Path) -> Path:
         return below(raw_root, delivery_folder(self.source, self.billing_period, self.fingerprint))
 
