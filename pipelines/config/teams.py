@@ -44,9 +44,9 @@ class Teams(Frozen):
         """The team of each account and role by days, which do not overlap; one without a team is left out."""
         return self._assigned
 
-    def record(self) -> list[tuple[str, ...]]:
+    def record(self) -> list[list[str]]:
         """`assigned` as a publication records it."""
-        return [(one.holder, str(one.first_date), str(one.last_date), one.team) for one in self._assigned]
+        return [[one.holder, str(one.first_date), str(one.last_date), one.team] for one in self._assigned]
 
     @classmethod
     def recorded(cls, record: list[list[str]]) -> Self:

@@ -13,7 +13,7 @@ from pipelines.base.errors import SourceError, shown
 from pipelines.config.settings import Settings
 from pipelines.config.sources import AnswerSource, BillingSource, InvoiceSource, RunSource
 from pipelines.evidence.archive import Pack
-from pipelines.ingest.billing.delivery import RECORD, RawDelivery, delivery_folder
+from pipelines.ingest.billing.delivery import RECORD, Delivery, RawDelivery, delivery_folder
 from pipelines.ingest.inventory.invoices import ANSWERS as INVOICES
 from pipelines.ingest.runs.records import open_run_store
 from pipelines.ingest.runs.tracker import read_all, runs_fingerprint
@@ -61,18 +61,13 @@ def _sealed(store: Store, key: str, content: bytes) -> dict[str, Any]:
 
 
 def bundled(warehouse: Warehouse, publication: Publication, logs: Logs) -> dict[str, bytes | Path]:
-    """The logs, and the delivered bills as the raw store keeps them, by member; SourceError for one that is no longer
-    stored."""
+    """The logs, and the delivered bills as the raw store keeps them, by member; each must be stored."""
     members: dict[str, bytes | Path] = {
         log_member(name, key): content for name, files in logs.items() for key, content in files.items()
     }
     for named in publication.inputs["deliveries"]:
         raw = kept(warehouse, publication, named)
-        if raw is None:
-            raise SourceError(
-                f"The bill lines of delivery {named['delivery_id']} ({named['source']}, {named['billing_period']}) are "
-                "no longer stored, so they cannot be bundled; write the pack without --bundle."
-            )
+        assert raw
         for file in (raw.folder / RECORD, *map(raw.path, raw.files)):
             members[f"{bill_folder(named)}/{file.name}"] = file
     return members
@@ -95,10 +90,13 @@ def kept(warehouse: Warehouse, publication: Publication, named: Mapping[str, Any
     return raw
 
 
-def refuse_changed(deliveries: Sequence[Mapping[str, Any]], sources: Sequence[BillingSource]) -> None:
-    """SourceError naming the first recorded file that is gone from its source, or is not what was read."""
+def unchanged(deliveries: Sequence[Mapping[str, Any]], sources: Sequence[BillingSource]) -> list[Delivery]:
+    """The recorded deliveries, their files as they lie now.
+
+    SourceError naming the first recorded file that is gone from its source, or is not what was read.
+    """
     stores = {source.name: open_store(source.location, **source.reach) for source in sources}
-    wrong = []
+    wrong, found = [], []
     for delivery in deliveries:
         name, store = delivery["source"], stores.get(delivery["source"])
         if store is None:
@@ -109,9 +107,13 @@ def refuse_changed(deliveries: Sequence[Mapping[str, Any]], sources: Sequence[Bi
                 "stored when the pack was written; only a pack with --bundle, written before, can be verified."
             )
         wrong += [sentence for file in delivery["files"] for sentence in _unlike(file, store)]
+        lying = [item for file in delivery["files"] for item in store.list(file["key"]) if item.key == file["key"]]
+        same = {key: delivery[key] for key in ("source", "billing_period", "delivery_id", "kind", "fingerprint")}
+        found.append(Delivery(**same, manifest_key=delivery["manifest"], objects=tuple(lying), missing=()))
     if wrong:
         more = f" ({len(wrong) - 1} more files)" if len(wrong) > 1 else ""
         raise SourceError(f"{wrong[0]}{more}; restore it, or verify a pack written with --bundle.")
+    return found
 
 
 def _fields(source: BillingSource | RunSource) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Writes the evidence pack of a publication: its inputs, models, results and checks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from io import BytesIO
@@ -12,6 +12,7 @@ import polars as pl
 from pipelines.base import resources
 from pipelines.base.code import modules_reached
 from pipelines.base.console import Console
+from pipelines.base.dates import month_spans
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.base.parse_cache import digest_of
 from pipelines.config.settings import Settings
@@ -66,6 +67,11 @@ def write_pack(
     logs = sources.run_logs(settings, published)
     runs = sources.recorded_runs(settings, published, logs)
     inputs = {**sources.recorded_inputs(warehouse, published), "runs": runs}
+    if not pseudonyms:
+        _refuse_lost(published, inputs["deliveries"])
+        if not bundle and (months := sorted({one["billing_period"] for one in inputs["deliveries"] if _is_gone(one)})):
+            spans = month_spans(months)
+            console.note(f"Delivered files of {spans} are gone or changed: only a pack with --bundle can be verified.")
     members: dict[str, bytes | Path] = {
         README: readme(),
         PUBLICATION: as_json(pseudonyms.value("", asdict(published))),
@@ -94,6 +100,21 @@ def write_pack(
         raise UsageError(f"{out} cannot be written ({error.strerror}); choose another file with --pack.") from None
     size = f"{out.stat().st_size // 1024:,} KiB, {len(members)} files"
     console.say(f"Wrote {out} ({size}). Manifest sha256: {seal}.")
+
+
+def _refuse_lost(published: Publication, deliveries: Sequence[Mapping[str, Any]]) -> None:
+    """SourceError for a delivery without which the pack could not be built again."""
+    if lost := next((delivery for delivery in deliveries if delivery["files"] is None), None):
+        raise SourceError(
+            f"Delivery {lost['delivery_id']} ({lost['source']}, {lost['billing_period']}) was replaced, and its files "
+            f"are not found at their source as they were read, so a pack of publication {published.number} could not "
+            "be verified; restore them. Packs with --bundle, written before a delivery is replaced, need no source."
+        )
+
+
+def _is_gone(delivery: Mapping[str, Any]) -> bool:
+    """Whether a delivery that is stored no longer lies at its source as it was read."""
+    return delivery.get("is_gone", False) or any(file["sha256"] is None for file in delivery["files"])
 
 
 def _marts(warehouse: Warehouse, published: Publication) -> dict[str, bytes | Path]:

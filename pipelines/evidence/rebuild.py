@@ -17,9 +17,9 @@ from pipelines.config.sources import BillingSource
 from pipelines.config.teams import Teams
 from pipelines.config.terms import Terms
 from pipelines.evidence.archive import Pack
-from pipelines.evidence.inputs import BILLS, INPUTS, bill_folder, refuse_changed
+from pipelines.evidence.inputs import BILLS, INPUTS, bill_folder, unchanged
 from pipelines.evidence.pack import BEFORE, PUBLICATION, record_member
-from pipelines.ingest.billing.delivery import RECORD, load
+from pipelines.ingest.billing.delivery import RECORD, load, save_superseded
 from pipelines.ingest.billing.raw import PublishedBill
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
@@ -57,12 +57,17 @@ def rebuild(pack: Pack, folder: Path, settings: Settings | None, console: Consol
     now = {source.name: source for source in settings.billing} if settings else {}
     try:
         sources = tuple(now.get(source["name"]) or BillingSource(**source) for source in inputs["billing"])
-    except (LookupError, TypeError, ValueError):
-        raise pack.malformed(INPUTS) from None
+        recorded = zip(deliveries, inputs["deliveries"], strict=True)
+        is_ours = all(delivery.items() <= one.items() for delivery, one in recorded)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        is_ours, sources = False, ()
+    if not is_ours:
+        raise pack.malformed(INPUTS)
     if pack.about["has_bills"]:
         _unpack(pack, folder / "raw", deliveries)
     else:
-        refuse_changed(inputs["deliveries"], sources)
+        for delivery in unchanged(inputs["deliveries"], sources):
+            save_superseded(delivery, folder / "raw")
     warehouse = _warehouse(published, folder, () if pack.about["has_bills"] else sources, settings)
     months = sorted({str(delivery["billing_period"]) for delivery in deliveries})
     for raw in (raw for month in months for raw in warehouse.bill.ingest(month)):

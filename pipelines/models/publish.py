@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from pipelines.base.errors import shown
@@ -71,13 +72,15 @@ def plan(warehouse: Warehouse) -> Plan:
     UsageError where a newer version of trainledger made that one.
     """
     publication = warehouse.lake.predecessor()
+    # Readers open the record, so it shows no id either; fingerprints and the names of sources are searched by.
+    veil = partial(warehouse.pseudonyms.value, "")
     deliveries = [
         {
             "source": delivery.source,
             "billing_period": delivery.billing_period,
-            "delivery_id": delivery.delivery_id,
+            "delivery_id": veil(delivery.delivery_id),
             "kind": delivery.kind,
-            "manifest": delivery.manifest_key,
+            "manifest": veil(delivery.manifest_key),
             "fingerprint": delivery.fingerprint,
             **({"is_gone": True} if delivery.is_gone else {}),
         }
@@ -91,16 +94,16 @@ def plan(warehouse: Warehouse) -> Plan:
         "runs": RECORDS["training runs"].fingerprints(warehouse),
         "reservations": RECORDS["reservations"].fingerprints(warehouse),
         "registrations": RECORDS["registrations"].fingerprint(warehouse, settings.proof),
-        "decisions": settings.decisions.record(),
-        "teams": settings.teams.record(),
-        "terms": settings.terms.model_dump(mode="json"),
+        "decisions": veil(settings.decisions.record()),
+        "teams": veil(settings.teams.record()),
+        "terms": veil(settings.terms.model_dump(mode="json")),
         "commitments": RECORDS["commitments"].fingerprints(warehouse),
         "invoices": RECORDS["invoices"].fingerprints(warehouse),
         "policy": settings.policy.model_dump(mode="json"),
         "tags": {name: list(keys) for name, keys in sorted(settings.tag_keys.items())},
         **({"serving": RECORDS["serving"].fingerprints(warehouse)} if settings.serving else {}),
         **({"capacity_offers": RECORDS["capacity offers"].fingerprints(warehouse)} if settings.capacity_offers else {}),
-        **{name: [one.model_dump(mode="json") for one in listed] for name, listed in configured.items() if listed},
+        **{name: veil([one.model_dump(mode="json") for one in rows]) for name, rows in configured.items() if rows},
         **({"privacy": warehouse.pseudonyms.record()} if warehouse.pseudonyms else {}),
     }
     months = tuple(sorted({str(delivery["billing_period"]) for delivery in deliveries}))
@@ -148,6 +151,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
         if not is_copied(builder.warehouse, planned.publication):
             write_copy(builder.warehouse, planned.publication, None)
         return planned.publication
+    builder.warehouse.keep_teams(planned.inputs)
     before = planned.publication.tables if planned.publication else {}
     publication = lake.publish(
         {
@@ -178,7 +182,11 @@ def prune(warehouse: Warehouse, retention: Retention, now: datetime, *, dry_run:
     stored = {model.key for model in load_catalog().ordered if model.stored}
     private = {f"private/{key.partition('/')[2]}" for key in stored if warehouse.pseudonyms}
     known = {*stored, *private, *WRITTEN_RAW}
-    return warehouse.lake.prune(now, retention.days, retention.publications, known, dry_run=dry_run)
+    pruned = warehouse.lake.prune(now, retention.days, retention.publications, known, dry_run=dry_run)
+    if not dry_run:
+        kept = (delivery for one in warehouse.lake.publications() for delivery in one.inputs.get("deliveries", ()))
+        warehouse.bill.forget_unpublished({delivery["fingerprint"] for delivery in kept})
+    return pruned
 
 
 def _tagged_costs(builder: Builder) -> dict[str, str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import copy
 from datetime import UTC
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.base.address import is_s3
 from pipelines.base.code import code_digest
 from pipelines.base.errors import TrainledgerError, UsageError, is_full, shown_bytes
+from pipelines.base.parse import parse_json
 from pipelines.base.paths import below
 from pipelines.engine import open_engine
 from pipelines.warehouse.lake import Lake
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
 # to 36 months, which took 60 to 80% of it. Runs and spilled rows come on top.
 _FIXED_BYTES, _PER_BILL_BYTE = 32 << 20, 6
 # Folders whose files hold ids as delivered, also where [privacy] has pseudonyms published.
-PRIVATE = ("raw", "staging", "cache", *(f"tables/{layer}" for layer in ("raw", "staging", "core", "private")))
+_PRIVATE_TABLES = ("raw", "staging", "core", "private")
+PRIVATE = ("raw", "staging", "cache", "checks/raw", *(f"tables/{layer}" for layer in _PRIVATE_TABLES))
 
 
 class Warehouse:
@@ -69,14 +72,21 @@ class Warehouse:
         seen = copy(self)
         seen.lake = self.lake.as_published(publication)
         inputs = publication.inputs
+        is_kept = self.store.exists(kept := _teams_key(inputs))
         recorded = {
             "tags": {name: tuple(keys) for name, keys in inputs["tags"].items()},
             "policy": Policy.recorded(inputs["policy"]),
-            "teams": Teams.recorded(inputs.get("teams", [])),
+            "teams": Teams.recorded(parse_json(self.store.read(kept)) if is_kept else inputs.get("teams", [])),
         }
         seen.settings = self.settings.model_copy(update=recorded)
         seen.bill = PublishedBill(self.work / "raw", seen.settings, inputs["deliveries"], **self._raw_place)
         return seen
+
+    def keep_teams(self, inputs: Mapping[str, Any]) -> None:
+        """Keep the declarations of teams as declared where the record, which has `inputs`, has pseudonyms: views of the
+        ledger join them to accounts."""
+        if self.pseudonyms:
+            self.store.write(_teams_key(inputs), json.dumps(self.settings.teams.record()).encode())
 
     @cached_property
     def bill(self) -> RawBill:
@@ -192,6 +202,12 @@ class Warehouse:
                 folder.chmod(0o700)
 
 
+def _teams_key(inputs: Mapping[str, Any]) -> str:
+    """The file of `keep_teams`, in a folder that is closed to other users."""
+    seal = hashlib.sha256(json.dumps(inputs.get("teams", [])).encode()).hexdigest()[:16]
+    return f"tables/private/declared_team/{seal}.json"
+
+
 def _staged_key(key: str, period: str | None) -> str:
     return f"staging/{file_name(period or TABLES)}/{key}.parquet"
 
@@ -206,8 +222,10 @@ def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:
     first = next(iter(warehouse.lake.publications()), None)
     if first is None:
         raise UsageError(f"{location} holds no publication yet; run `trainledger build` first.")
+    # Those before the first kept one were pruned.
+    which = "first" if first.number == 1 else "first kept"
     raise UsageError(
-        f"{location} held no publication yet on {as_of}; the first was published at "
+        f"{location} held no publication yet on {as_of}; the {which} was published at "
         f"{first.published_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}."
     )
 

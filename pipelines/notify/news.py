@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import yaml
@@ -51,6 +52,13 @@ _SUBJECTS: dict[Topic, tuple[str, str]] = {
 }
 
 
+# The queries of a report that its headline rests on; of the others the notice has what the month cost.
+_HEADLINES = {
+    "showback": ("showback",),
+    "savings": ("saved",),
+    "commitments": ("families", "held", "fees_missing"),
+    "serving": ("served",),
+}
 # What sets a notice of a topic apart from the others.
 _ANOMALY_KEY = ("anomaly_kind", "subject", "observed_date", "billing_currency")
 _BUDGET_KEY = ("team", "billing_month", "billing_currency", "budget_usd", "passed_threshold_ratio")
@@ -101,10 +109,29 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
         states = {row["status"] for row in _rows(marts, "invoice", period)}
         if not states or "open" in states:
             continue
-        line = _line("closed", period, _rows(marts, "cost", period), _rows(marts, "fee", period))
+        costs = _rows(marts, "cost", period)
+        closed = _line("closed", period, costs, _rows(marts, "fee", period))
         for kind in kinds:
+            rows = _headline_rows(marts, kind, period)
+            line = closed if rows is None else _line(kind, period, costs, rows, states)
             covers = "" if kind in monthly else f" The {kind.replace('_', ' ')} report covers all delivered months."
             yield News(f"report/{kind}/{period}", "report", line + covers, (kind, period))
+
+
+def _headline_rows(marts: Engine, kind: str, period: str) -> dict[str, list[dict[str, Any]]] | None:
+    """What a report shows first of a month; None for a kind without a figure of its own, or where a mart is missing."""
+    if kind not in _HEADLINES:
+        return None
+    # The libraries for charts are slow to import.
+    from pipelines.present.render import PLAN, answers, plan_of, queries_of
+
+    first = date.fromisoformat(f"{period}-01")
+    written = queries_of(plan_of(kind)["queries"])
+    queries = {name: written[name].replace(resources.MONTH, f"date '{first}'") for name in _HEADLINES[kind]}
+    found, missing = answers(resources.DASHBOARDS / kind / PLAN, queries, marts.query)
+    # A report of all months has the month in each row.
+    rows = {name: [row for row in rows if row.get("billing_month", first) == first] for name, rows in found.items()}
+    return None if missing else rows
 
 
 def _checks(published: Publication) -> Iterator[News]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
@@ -67,14 +67,16 @@ def send_news(
                     news = [*news_of(published, marts, notify, teams), *news]
             states = [(one, record.state(one)) for one in news]
             is_elsewhere |= any(state == "claimed" for _, state in states)
+            attached: set[str] = set()
             for notice in notices_of(one for one, state in states if state == "open"):
-                files = _files(warehouse, published, notice) if published and channel == "mail" else {}
+                files = _files(warehouse, published, notice, attached) if published and channel == "mail" else {}
                 if not dry_run and not _sent(notify, channel, notice, files, record):
                     is_elsewhere = True
                     continue
                 count += 1
-                attached = "".join(f" with {name} ({len(content) // 1024:,} KiB)" for name, content in files.items())
-                say(f"{'Would send to' if dry_run else 'Sent to'} {channel}{attached}: {notice.subject}")
+                attached |= {*files}
+                added = "".join(f" with {name} ({len(content) // 1024:,} KiB)" for name, content in files.items())
+                say(f"{'Would send to' if dry_run else 'Sent to'} {channel}{added}: {notice.subject}")
                 for one in notice.news:
                     say(f"    {one.line}")
         except Exception as error:
@@ -148,8 +150,8 @@ def _sent(notify: Notify, channel: str, notice: Notice, files: Mapping[str, byte
     return True
 
 
-def _files(warehouse: Warehouse, published: Publication, notice: Notice) -> dict[str, bytes]:
-    """The attachments of a mail, by file name."""
+def _files(warehouse: Warehouse, published: Publication, notice: Notice, attached: Collection[str]) -> dict[str, bytes]:
+    """The attachments of a mail, by file name; without those that another mail has: two months may share a report."""
     reports = [one.report for one in notice.news if one.report]
     if not reports:
         return {}
@@ -159,10 +161,12 @@ def _files(warehouse: Warehouse, published: Publication, notice: Notice) -> dict
 
     files = {}
     for kind, month in reports:
+        covers = month if kind in monthly_reports() else f"all-months-to-{published.billing_months[-1]}"
+        if (name := f"trainledger-{kind}-{covers}.pdf") in attached:
+            continue
         with open_marts(warehouse, published) as marts:
             page = report_page(marts.query, published, kind, month)
-        covers = month if kind in monthly_reports() else f"all-months-to-{published.billing_months[-1]}"
-        files[f"trainledger-{kind}-{covers}.pdf"] = paper(page, kind, published)
+        files[name] = paper(page, kind, published)
     return files
 
 

@@ -96,7 +96,9 @@ def test_a_pack_without_the_bill_is_verified_from_where_it_lies(company: Company
 
 
 @pytest.mark.parametrize("fate", ["changed", "gone"])
-def test_an_input_that_is_changed_or_gone_is_named(company: Company, tmp_path: Path, fate: str) -> None:
+def test_an_input_that_is_changed_or_gone_is_named(
+    company: Company, tmp_path: Path, fate: str, capsys: Captured
+) -> None:
     """One byte of a delivered file; its size and its manifest stay."""
     copied = company.copy(tmp_path)
     plain = pack_of(copied, "plain.zip")
@@ -108,6 +110,10 @@ def test_an_input_that_is_changed_or_gone_is_named(company: Company, tmp_path: P
     error = refused(plain)
     assert error.exit_code == 3
     assert str(error).startswith(str(file))
+    if fate == "gone":
+        pack_of(copied, "later.zip")
+        note = "Delivered files of 2026-08 are gone or changed: only a pack with --bundle can be verified."
+        assert note in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -124,13 +130,23 @@ def test_a_restated_month_is_recomputed_with_the_number_of_its_delivery(
     assert [(str(month)[:7], change) for month, change in moved] == [(AUGUST, Decimal("-6.00"))]
     verify(plain, None, Console())
     assert "VERIFIED: publication 2, " in capsys.readouterr().out
-    # What the first publication was made from was replaced since: it is reported, by delivery, not made up.
-    first = json.loads((copied.warehouse / "publications" / "000001.json").read_text())["published_at"]
-    old = pack_of(copied, "old.zip", as_of=first)
-    error = refused(old)
-    assert (error.exit_code, str(error).startswith("Delivery 21.50 (payer, 2026-08)")) == (3, True)
-    with pytest.raises(SourceError, match=r"no longer stored, so they cannot be bundled"):
-        pack_of(copied, "old.zip", as_of=first, bundle=True)
+    # What the first publication was made from was replaced since: it is read where it still lies,
+    first = json.loads((copied.warehouse / "publications" / "000001.json").read_text())
+    stored = [one["fingerprint"] for one in first["inputs"]["deliveries"] if one["billing_period"] == AUGUST]
+    folder = copied.warehouse / "raw" / "payer" / AUGUST / stored[0][:16]
+    assert not folder.exists()
+    old = pack_of(copied, "old.zip", as_of=first["published_at"])
+    verify(old, None, Console())
+    assert "VERIFIED: publication 1, " in capsys.readouterr().out
+    # and once it is gone, no pack is written that could not be verified.
+    (delivered,) = (copied.export / "data" / f"BILLING_PERIOD={AUGUST}").glob("*21.50/*")
+    delivered.unlink()
+    shutil.rmtree(folder)
+    for bundle in (False, True):
+        with pytest.raises(
+            SourceError, match=r"Delivery 21\.50 \(payer, 2026-08\) was replaced, and its files are not"
+        ):
+            pack_of(copied, "lost.zip", as_of=first["published_at"], bundle=bundle)
     # Without what was published before, the restatement and what rests on it are left out, and reported.
     shutil.rmtree(copied.warehouse / "tables" / "core" / "fct_figure_cost")
     del old

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -104,6 +105,18 @@ def test_a_date_before_the_first_publication_is_refused_with_the_first(settings:
         match=r"held no publication yet on 2026-09-02; the first was published at 2026-09-03T10:00:00Z\.$",
     ):
         query(COST, config_of(settings), "2026-09-02", as_csv=True)
+
+
+def test_after_a_prune_the_first_that_is_named_is_the_first_kept(settings: Settings, tmp_path: Path) -> None:
+    """Number 2 of the 5th is kept; number 1 of the 3rd was the first."""
+    kept = tmp_path / "publications" / "000002.json"
+    kept.parent.mkdir()
+    shutil.copyfile(Path(settings.warehouse.location) / "publications" / "000002.json", kept)
+    pruned = settings.model_copy(
+        update={"warehouse": settings.warehouse.model_copy(update={"location": str(tmp_path)})}
+    )
+    with pytest.raises(UsageError, match=r"on 2026-09-02; the first kept was published at 2026-09-05T23:30:00Z\.$"):
+        published_of(Warehouse(pruned), "2026-09-02")
 
 
 @pytest.mark.parametrize(

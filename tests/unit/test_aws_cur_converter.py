@@ -13,6 +13,7 @@ from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.ingest.billing import exports
 from pipelines.ingest.billing.columns import CUR
+from pipelines.ingest.billing.delivery import superseded
 from pipelines.ingest.billing.raw import PublishedBill, RawBill
 from pipelines.warehouse.storage_local import LocalStore
 
@@ -101,6 +102,22 @@ def test_a_month_whose_manifest_is_gone_stays_as_it_is(
     assert [raw.converter for raw in bill.ingest(JULY)] == [first.converter]
     assert [raw.converter for raw in bill.ingest(AUGUST)] == [converter]
     assert bill.fingerprint(CUR.table, JULY) == before
+
+
+def test_where_a_replaced_delivery_lies_is_known_as_long_as_a_publication_names_it(
+    export: Path, tmp_path: Path
+) -> None:
+    first, _ = stored(export, tmp_path / "raw")
+    record = first.folder.with_name(f"{first.folder.name}.json")
+    cur2_export(tmp_path / "bucket", {"b-1.csv.gz": packed(csv_text([CUR2_LINE]))})
+    bill = raw_bill(export, tmp_path)
+    bill.ingest(JULY)
+    bill.forget_superseded()
+    assert superseded(first.folder) == first.delivery and not first.folder.exists()
+    bill.forget_unpublished({first.delivery.fingerprint})
+    assert record.exists()
+    bill.forget_unpublished(())
+    assert not record.exists()
 
 
 def test_an_earlier_publication_finds_its_bill_after_other_code_converted_it(

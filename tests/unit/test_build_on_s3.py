@@ -80,7 +80,12 @@ def test_a_ledger_on_s3_is_the_ledger_in_a_folder(
 
 @pytest.mark.slow
 def test_a_ledger_on_s3_is_verified_and_goes_on(
-    company: Company, s3: Any, s3_endpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    company: Company,
+    s3: Any,
+    s3_endpoint: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     deliver(company, s3)
     config = settings(company, s3_endpoint)
@@ -101,6 +106,12 @@ def test_a_ledger_on_s3_is_verified_and_goes_on(
     with Warehouse(config).lake.lock():
         # Whoever built has let go.
         pass
+
+    # The delivery that was replaced lies in the bucket still: its pack is the same again, from a fresh machine too.
+    monkeypatch.setenv("HOME", str(tmp_path / "fresh"))
+    first, _ = Warehouse(config).lake.publications()
+    write_pack(config, tmp_path / "again.zip", Console(), as_of=str(first.published_at), bundle=False)
+    assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "evidence.zip").read_bytes()
 
 
 @pytest.mark.slow

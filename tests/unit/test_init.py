@@ -150,6 +150,15 @@ def test_a_bare_file_that_changes_is_another_delivery(tmp_path: Path) -> None:
     assert after.fingerprint != before.fingerprint
 
 
+def test_a_bare_file_that_is_there_twice_is_to_be_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bill").mkdir()
+    for name in ("july.csv", "july (1).csv"):
+        (tmp_path / "bill" / name).write_bytes(csv_text([LEGACY_LINE]))
+    result = run_command(capsys, "init", str(tmp_path / "bill"), "--config", str(tmp_path / "trainledger.toml"))
+    assert result.code == 3
+    assert result.error.endswith("july (1).csv; their lines would count double, so remove one of them.")
+
+
 def test_a_bare_file_that_is_no_bill_is_refused_by_name(tmp_path: Path) -> None:
     """FOCUS's contract commitments lie next to its costs where somebody downloaded all data sets."""
     (tmp_path / "files").mkdir()

@@ -14,7 +14,7 @@ from support.small_company import Company
 
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import load_settings
-from pipelines.notify.news import News
+from pipelines.notify.news import News, _line
 from pipelines.notify.send import Record
 from pipelines.warehouse.stores import open_store
 
@@ -59,6 +59,63 @@ def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(
         assert len(webhook.posts) == 3
 
 
+def test_the_notice_of_each_kind_has_the_figure_of_its_report(company: Company, capsys: Captured) -> None:
+    """No team, baseline, commitment or served model: in July, 2 hours at 55.04 that a commitment could cover."""
+    company.config.write_text(
+        company.config.read_text().replace(
+            "[notify.slack]",
+            '[notify]\nabout = ["report"]\nreports = ["showback", "savings", "commitments", "serving"]\n[notify.slack]',
+        )
+    )
+    dry = run_command(capsys, "notify", "--dry-run", "--config", str(company.config))
+    assert [line.strip() for line in dry.out.splitlines() if "July 2026 is closed: " in line] == [
+        "July 2026 is closed: $110.08 effective cost; $110.08 has no team.",
+        "July 2026 is closed: no saving is claimed.",
+        "July 2026 is closed: commitments covered 0.0% of the use they could cover ($110.08 at list price); none is on "
+        "the bill.",
+        "July 2026 is closed: no model is served. The serving report covers all delivered months.",
+    ]
+
+
+def test_unknown_figures_of_a_notice_are_not_available() -> None:
+    """A bill line without a public price, fees without use, servers without traffic; and figures where they are known.
+
+    Five of six models are named.
+    """
+    costs = [{"currency": "USD"}]
+    whole = {"currency": "USD", "family": "all", "eligible_usd": 100, "coverage_ratio": 0.25, "unpriced_line_count": 0}
+    held = {"currency": "USD", "unused_usd": 5, "commitment_usd": 20}
+    known = {"families": [whole], "held": [held], "fees_missing": []}
+    assert _line("commitments", "2026-07", costs, known, set()) == (
+        "July 2026 is closed: commitments covered 25.0% of the use they could cover ($100.00 at list price); $5.00 of "
+        "the $20.00 they cost went unused."
+    )
+    unknown = {
+        "families": [{**whole, "unpriced_line_count": 1}],
+        "held": [held],
+        "fees_missing": [{"currency": "USD", "missing_usd": 7}],
+    }
+    assert _line("commitments", "2026-07", costs, unknown, set()) == (
+        "July 2026 is closed: commitments covered n/a of the use they could cover (n/a at list price); their unused "
+        "part is n/a, because the bill does not show what use $7.00 of fees covered."
+    )
+    served = {"currency": "USD", "model": "llama", "instance_type": "g6e.xlarge", "effective_cost_usd": 12}
+    rows = [{**served, "cost_per_million_total_usd": 0.5}] + [{**served, "cost_per_million_total_usd": None}] * 5
+    line = _line("serving", "2026-07", costs, {"served": rows}, set())
+    assert line.startswith(
+        "July 2026 is closed: serving cost $12.00 for llama on g6e.xlarge ($0.500 per million tokens), $12.00 for "
+        "llama on g6e.xlarge (n/a per million tokens), "
+    )
+    assert line.endswith("(n/a per million tokens), and 1 more row in the report.")
+    saved = {"saved": [{"currency": "USD", "avoided_usd": 9, "low_usd": None, "high_usd": None, "cash_usd": None}]}
+    assert _line("savings", "2026-07", costs, saved, set()) == (
+        "July 2026 is closed: $9.00 of cost was avoided, in cash n/a."
+    )
+    assert _line("savings", "2026-07", costs, saved, {"unreconciled"}) == (
+        "July 2026 is closed: no saving may be quoted, because bill and ledger differ."
+    )
+
+
 def test_a_webhook_that_answers_garbage_holds_up_no_mail(
     company: Company, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +128,8 @@ def test_a_webhook_that_answers_garbage_holds_up_no_mail(
         )
         result = run_command(capsys, "notify", "--config", str(company.config))
         assert len(mailbox.mails) == 3
+        # The report of all months goes with the mail of the first.
+        assert [len([*mail.iter_attachments()]) for mail in mailbox.mails] == [1, 0, 0]
     assert result.code == 3
     assert result.error.startswith("Slack's webhook did not respond (BadStatusLine), 3 times;")
     assert "q7Xn" not in result.error + result.out

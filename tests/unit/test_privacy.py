@@ -22,9 +22,11 @@ from pipelines.base.console import Console
 from pipelines.config.policy import Privacy
 from pipelines.config.settings import load_settings
 from pipelines.doctor.examine import examine_privacy
+from pipelines.models.build import Builder
 from pipelines.models.command import build_marts
 from pipelines.models.marts import open_marts
-from pipelines.models.warehouse import Warehouse, published_of
+from pipelines.models.publish import plan
+from pipelines.models.warehouse import PRIVATE, Warehouse, published_of
 from pipelines.warehouse.pseudonyms import Pseudonyms
 
 Captured = pytest.CaptureFixture[str]
@@ -32,6 +34,15 @@ KEY, OTHER_KEY = "k" * 32, "another-key-of-thirty-two-characters"
 VARIABLE = "TRAINLEDGER_PRIVACY__KEY"
 PAYER, ACCOUNT = "000011112222", "000033334444"
 USERS = ("ada.lovelace@acme.dev", "grace.hopper")
+# An account has a team, and an agreement is of one payer.
+DECLARED = f"""
+[teams]
+accounts = {{"{ACCOUNT}" = "search"}}
+[[terms.agreements]]
+name = "EDP"
+payer_account_ids = ["{PAYER}"]
+periods = [{{first_month = "2026-01", last_month = "2026-12", commitment_usd = 1000}}]
+"""
 SECTION = '\n[privacy]\npseudonyms = ["accounts", "users"]\n'
 
 
@@ -54,8 +65,10 @@ def company(root: Path) -> Path:
     events += one_attempt(
         "llama-2", ["i-0zz"], "p5.48xlarge", datetime(2026, 8, 3, 10), timedelta(hours=1), owner=USERS[0]
     )
+    # A run that is set aside, by an id that a warning quotes.
+    events.append({"type": "run_started", "run_id": f"trial of {USERS[0]}", "at": "yesterday"})
     config = write_config(root, billing=write_export(root, months), runs=write_events(root / "runs", events))
-    config.write_text(config.read_text() + SECTION + "\n[notify.slack]\n")
+    config.write_text(config.read_text() + DECLARED + SECTION + "\n[notify.slack]\n")
     return config
 
 
@@ -134,7 +147,9 @@ def rows(config: Path, sql: str) -> list[tuple]:
 @pytest.fixture(scope="module")
 def built(config: Path) -> Path:
     """Built by the command, as if there were no other tables than those that these tests read."""
-    catalog = catalog_of(("mart_cost_ledger_daily", "mart_run_cost", "mart_unattributed_cost_daily"))
+    catalog = catalog_of(
+        ("mart_cost_ledger_daily", "mart_run_cost", "mart_unattributed_cost_daily", "detail_provisional_run")
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, KEY)
         patch.setattr("pipelines.models.build.load_catalog", lambda: catalog)
@@ -185,6 +200,34 @@ def test_what_holds_ids_is_closed_to_other_users(built: Path) -> None:
     core.chmod(0o755)
     (found,) = examine_privacy(built.parent / "warehouse")
     assert found.status == "warn" and found.message.startswith(f"{core} can be read by other users: run `chmod 700`")
+
+
+def test_no_file_that_readers_open_holds_an_id(built: Path) -> None:
+    """All outside of the closed folders, above all the record of the publication, with what was configured."""
+    warehouse = built.parent / "warehouse"
+    closed = [warehouse / name for name in PRIVATE]
+    files = [file for file in warehouse.rglob("*") if file.is_file() and not {*closed} & {*file.parents}]
+    assert warehouse / "publications" / "000001.json" in files
+    for file in files:
+        assert_veiled(file.read_bytes())
+        if file.suffix == ".parquet":
+            assert_veiled(frame_text(file))
+    veil = Pseudonyms(Privacy.model_validate({"pseudonyms": ["accounts", "users"], "key": KEY}))
+    inputs = published_of(Warehouse(load_settings(built))).inputs
+    assert inputs["teams"] == [[veil.text(ACCOUNT), "0001-01-01", "9999-12-31", "search"]]
+    assert inputs["terms"]["agreements"][0]["payer_account_ids"] == [veil.text(PAYER)]
+
+
+def test_what_is_read_from_a_publication_knows_the_accounts_of_teams(built: Path) -> None:
+    """The ledger is a view that joins accounts to their teams: 2 months x 2 hours at 55.04 and 1 hour at 63.30."""
+    warehouse = Warehouse(load_settings(built))
+    with Builder(warehouse.as_published(published_of(warehouse))).open(["fct_ledger"]) as tables:
+        rows = tables.query("select team, sum(effective_cost_usd) from fct_ledger group by team").rows()
+    assert [(team, str(cost)) for team, cost in rows] == [("search", "346.7600000000")]
+
+
+def test_nothing_new_is_nothing_to_build(built: Path) -> None:
+    assert plan(Warehouse(load_settings(built))).is_known
 
 
 def test_no_figure_changes(built: Path) -> None:

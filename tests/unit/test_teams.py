@@ -43,10 +43,10 @@ def test_an_account_is_its_units_teams_as_of_the_day(tmp_path: Path) -> None:
     teams = settings(tmp_path, 'organization = "organization"\nunits = {"Research" = "vision", "ou-ab12-3" = "infra"}')
     # Models has no team of its own, Research above it has; the root has none.
     assert teams.record() == [
-        (ACCOUNT, "0001-01-01", "2026-07-14", "vision"),
-        (ACCOUNT, "2026-07-15", "2026-07-31", "infra"),
+        [ACCOUNT, "0001-01-01", "2026-07-14", "vision"],
+        [ACCOUNT, "2026-07-15", "2026-07-31", "infra"],
     ]
-    assert Teams.recorded([[*row] for row in teams.record()]).assigned == teams.assigned
+    assert Teams.recorded(teams.record()).assigned == teams.assigned
 
 
 def test_the_nearest_unit_counts_and_an_account_of_its_own_wins(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_the_nearest_unit_counts_and_an_account_of_its_own_wins(tmp_path: Path) 
     units = 'organization = "organization"\nunits = {"Research" = "vision", "Research/Models" = "nlp"}'
     assert [one.team for one in settings(tmp_path, units).assigned] == ["nlp"]
     own = f'{units}\naccounts = {{"{ACCOUNT}" = "platform"}}'
-    assert settings(tmp_path, own).record() == [(ACCOUNT, "0001-01-01", "9999-12-31", "platform")]
+    assert settings(tmp_path, own).record() == [[ACCOUNT, "0001-01-01", "9999-12-31", "platform"]]
 
 
 def test_units_that_are_above_each_other_end_the_search(tmp_path: Path) -> None:

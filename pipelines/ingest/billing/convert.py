@@ -44,8 +44,13 @@ def convert_file(
     return file
 
 
-def refuse_copies(files: Sequence[RawFile], digest: Callable[[RawFile], str], uri: Callable[[str], str]) -> None:
-    """SourceError for a file delivered again under another name, or packed again: it would count double."""
+def refuse_copies(
+    files: Sequence[RawFile], digest: Callable[[RawFile], str], uri: Callable[[str], str], *, is_bare: bool
+) -> None:
+    """SourceError for a file delivered again under another name, or packed again: it would count double.
+
+    `is_bare`: no manifest names the files, so one may be removed.
+    """
     alike: dict[tuple, list[RawFile]] = {}
     for file in files:
         if file.line_count:
@@ -57,7 +62,8 @@ def refuse_copies(files: Sequence[RawFile], digest: Callable[[RawFile], str], ur
         for file in group if len(group) > 1 else ():
             other = first.setdefault(digest(file), file)
             if other is not file:
-                fix = "their lines would count double, so have the month delivered again"
+                fix = "remove one of them" if is_bare else "have the month delivered again"
+                fix = f"their lines would count double, so {fix}"
                 raise SourceError(f"{uri(file.key)} has the same content as {uri(other.key)}; {fix}.")
 
 

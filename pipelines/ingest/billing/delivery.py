@@ -17,6 +17,8 @@ from pipelines.ingest.billing.columns import CUR, FOCUS, NEWEST, ColumnList, Raw
 from pipelines.warehouse.storage import Object
 
 RECORD = "delivery.json"
+# The record of a delivery that another has replaced, next to the folder it had.
+SUPERSEDED = re.compile(r"[0-9a-f]{16}\.json")
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 # What the files of a delivery mostly share.
 _LAYOUT = ("columns", "tag_keys")
@@ -49,6 +51,11 @@ class Delivery:
     @property
     def listed(self) -> ColumnList:
         return column_list(self.kind)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether no manifest names its files: one of them stands for it."""
+        return any(item.key == self.manifest_key for item in self.objects)
 
     def folder(self, raw_root: Path) -> Path:
         return below(raw_root, delivery_folder(self.source, self.billing_period, self.fingerprint))
@@ -146,4 +153,24 @@ def load(folder: Path, *, is_whole: bool = True) -> RawDelivery | None:
         return None
 
 
-_RAW = TypeAdapter(RawDelivery)
+def save_superseded(delivery: Delivery, raw_root: Path) -> Path:
+    """Write where the files of a delivery lie, of which the raw store keeps none; returns the file."""
+    path = _superseded_path(delivery.folder(raw_root))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(delivery), indent=1, default=str) + "\n", encoding="utf-8")
+    return path
+
+
+def superseded(folder: Path) -> Delivery | None:
+    """The delivery that was stored in `folder`, as `save_superseded` wrote it; None without."""
+    try:
+        return _DELIVERY.validate_python(parse_json(_superseded_path(folder).read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _superseded_path(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.json")
+
+
+_RAW, _DELIVERY = TypeAdapter(RawDelivery), TypeAdapter(Delivery)

@@ -232,7 +232,7 @@ def _store_files(
     )
     stored = in_threads(store_file, range(len(delivery.objects)))
     stored = with_repeats_here(stored, folder, delivery.listed.billed, store.uri)
-    refuse_copies(stored, lambda file: sha256_of((folder / file.name).open("rb")), store.uri)
+    refuse_copies(stored, lambda file: sha256_of((folder / file.name).open("rb")), store.uri, is_bare=delivery.is_bare)
     return stored
 
 
@@ -286,7 +286,7 @@ def ingest_in_store(
     made = engine.map(move, range(len(delivery.objects)))
     files = tuple(file for file, _, _ in made)
     contents = {file.key: content for file, content, _ in made}
-    refuse_copies(files, lambda file: contents[file.key], store.uri)
+    refuse_copies(files, lambda file: contents[file.key], store.uri, is_bare=delivery.is_bare)
     with_ids = [file.name for file, _, has_ids in made if has_ids]
     files = with_repeats(
         files, delivery.listed.billed, with_ids, engine, lambda name: target.uri(f"{prefix}/{name}"), store.uri

@@ -2,7 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -16,7 +16,17 @@ from pipelines.config.settings import Settings
 from pipelines.config.sources import BillingSource
 from pipelines.engine import Engine
 from pipelines.ingest.billing.columns import CUR, FOCUS, LISTS
-from pipelines.ingest.billing.delivery import RECORD, Delivery, RawDelivery, delivery_folder, load, save
+from pipelines.ingest.billing.delivery import (
+    RECORD,
+    SUPERSEDED,
+    Delivery,
+    RawDelivery,
+    delivery_folder,
+    load,
+    save,
+    save_superseded,
+    superseded,
+)
 from pipelines.ingest.billing.exports import Progress, ingest, ingest_in_store, is_current, list_deliveries
 from pipelines.ingest.billing.manifest import CACHE, in_threads
 from pipelines.ingest.billing.select import RawSelect, raw_select
@@ -129,15 +139,27 @@ class RawBill:
         return shared.filter(pl.col("source_names").list.len() > 1).sort(key)
 
     def forget_superseded(self) -> None:
-        """Remove stored deliveries that a newer one of the same month has replaced."""
+        """Remove stored deliveries that a newer one of the same month has replaced; where they lay stays known."""
         for delivery in self.deliveries:
             current = delivery.folder(self._raw_root)
             for folder in current.parent.glob("*/"):
                 if folder != current and current.is_dir():
+                    if raw := load(folder, is_whole=False):
+                        self._keep_record(save_superseded(raw.delivery, self._raw_root))
                     shutil.rmtree(folder, ignore_errors=True)
                     if store := self._store:
                         for item in store.list(f"{self._key(folder)}/"):
                             store.delete(item.key)
+
+    def forget_unpublished(self, published: Collection[str]) -> None:
+        """Forget replaced deliveries whose fingerprint no publication has."""
+        store = self._store or LocalStore(str(self._raw_root.parent))
+        known = {f"{fingerprint[:16]}.json" for fingerprint in published}
+        for item in store.list("raw/"):
+            name = PurePosixPath(item.key).name
+            if SUPERSEDED.fullmatch(name) and name not in known:
+                store.delete(item.key)
+                below(self._raw_root, item.key.removeprefix("raw/")).unlink(missing_ok=True)
 
     def _delivered(self, source: BillingSource) -> list[Delivery]:
         """The deliveries of one source, oldest month first, with those that only the raw store still has."""
@@ -195,7 +217,7 @@ class RawBill:
         """Download the records of the bucket that differ from those of this machine."""
         for item in self._store.list("raw/") if self._store else ():
             path = below(self._raw_root, item.key.removeprefix("raw/"))
-            if self._store and path.name in _RECORDS:
+            if self._store and (path.name in _RECORDS or SUPERSEDED.fullmatch(path.name)):
                 self._kept[path] = item
                 if not _is_same(path, item):
                     self._store.download(item.key, path)
@@ -264,6 +286,8 @@ class PublishedBill(RawBill):
             raise SourceError(f"{lost} and no [[billing]] source is called {name}; configure it again.")
         # Opened now: the dashboard may run for days.
         self._stores = Stores()
+        if replaced := self._unchanged(superseded(folder), source):
+            return self._ingested(replaced, progress)
         listed = list_deliveries(source, self._raw_root, self._stores, self._run)
         current = [delivery for delivery in listed if delivery.billing_period == month]
         if not current:
@@ -272,6 +296,14 @@ class PublishedBill(RawBill):
             newer = current[0].delivery_id
             raise SourceError(f"{lost}, and {newer} has replaced it; run `trainledger build` and try again.")
         return self._ingested(current[0], progress)
+
+    def _unchanged(self, delivery: Delivery | None, source: BillingSource) -> Delivery | None:
+        """A delivery whose files all lie in the source as they were read."""
+        if delivery is None:
+            return None
+        store = self._stores.open(source.location, **source.reach)
+        now = {(item.key, item.size, item.etag) for read in delivery.objects for item in store.list(read.key)}
+        return delivery if {(read.key, read.size, read.etag) for read in delivery.objects} <= now else None
 
 
 def _is_same(path: Path, item: Object | None) -> bool:
