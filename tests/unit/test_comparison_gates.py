@@ -192,10 +192,10 @@ def test_a_failure_rate_that_leaves_a_run_out_proves_nothing() -> None:
 
 def test_the_failure_rate_counts_the_failures_of_the_workload_before_the_registration() -> None:
     """Only what is compared is left out of the larger set: the listed runs, and what continues one of them."""
-    asked: list[frozenset[str]] = []
+    left_out: list[frozenset[str]] = []
 
     def rate(family: str, since: date, until: date, but: frozenset[str]) -> tuple[int, int]:
-        asked.append(but)
+        left_out.append(but)
         return 100, 0
 
     gpu, trainium = side(GPU, BASE), side(TRAINIUM, QUARTER)
@@ -206,7 +206,7 @@ def test_the_failure_rate_counts_the_failures_of_the_workload_before_the_registr
     plan = registered(failure_rate_from=date(2026, 5, 1), listed=listed)
     row = row_of(gpu, runs, context=known, registration=plan)
     compared = {run["run_id"] for run in (*gpu, *trainium)}
-    assert asked == [compared | {"more-4"}] * 2
+    assert left_out == [compared | {"more-4"}] * 2
     # It began before those that are judged, and what continues one of them after.
     assert "earlier runs are not judged: 1, 1 of them failed; later runs are not judged: 1" in row["verdict_reason"]
 
