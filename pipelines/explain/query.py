@@ -98,6 +98,13 @@ def for_run(engine: Engine, run_id: str, currency: str | None = None) -> Questio
     note = "The run is billed in several currencies, so its own cost is unknown." if is_in_several else ""
     if is_unpaid:
         note = "The run used a Capacity Block whose fee no delivered bill has, so its own cost is unknown."
+    if mart == RUN_COST and (hours := rows["unbilled_hours"][0]):
+        usd = rows["unbilled_cost_usd"][0]
+        dollars = "" if usd is None else f", about {usd:,.2f} {rows['billing_currency'][0]},"
+        lacking = (
+            f"The bill lacks {hours:,.1f} accelerator-hours that the run recorded{dollars} so its cost is partial."
+        )
+        note = f"{note} {lacking}".lstrip()
     # What a run on no line recorded shows where to look.
     is_on_no_line = mart == RUN_COST and not rows["is_billed"][0]
     stay = (

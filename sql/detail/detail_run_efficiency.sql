@@ -32,13 +32,15 @@ described as (
             as flops_per_token,
         -- FP8 has no peak here: its published peak mixes precisions.
         case when run.precision is not null and lower(run.precision) not like '%fp8%' and lower(run.precision) not like '%float8%'
-            then peak.peak_flops end as billed_peak_flops,
+            then if_whole(peak.peak_flops, gap.run_id is not null) end as billed_peak_flops,
+        gap.run_id is not null as is_partial,
         cast(training.accelerator_hours as double) / nullif(cast(peak.machine_accelerator_hours as double), 0) as training_part,
         peak.machine_accelerator_hours is not null as has_hours
     from dim_run as run
     join stg_tracker__run as described on described.run_id = run.run_id
     join fct_run_cost as cost on cost.run_id = run.run_id
     left join training on training.run_id = run.run_id
+    left join (select distinct run_id from fct_unbilled_claim_monthly) as gap on gap.run_id = run.run_id
     left join peak on peak.run_id = run.run_id and peak.billing_currency = cost.billing_currency
 ),
 
@@ -56,6 +58,7 @@ measured as (
                 then 'the run does not record its layers, heads, head width and sequence length'
             when precision is null then 'the run does not record its precision'
             when not has_hours then 'the bill has no accelerator time of the run'
+            when is_partial then 'recorded machine hours of the run are not on the bill'
             when billed_peak_flops is null then 'no peak is defined: the precision is FP8, or ref_instance_type has no peak of a chip'
             when training_part is null or epoch_tokens_seen_count is null
                 then 'no completed epoch records its tokens: utilization is of billed time only'
@@ -71,9 +74,9 @@ select
     -- No chip exceeds its peak: tokens are counted per core or twice, belong to another model, or some chips are missing.
     coalesce(greatest(model_flops_utilization_ratio(measured.training_flops), billed_flops_utilization_ratio(measured.billed_flops)) > 1, false)
         as is_impossible,
-    cost_per_effective_exaflop_usd(cost.effective_cost_usd) as cost_per_effective_exaflop_usd,
-    cost_per_effective_exaflop_usd(cost.list_cost_usd) as list_cost_per_effective_exaflop_usd,
-    cost_per_effective_exaflop_usd(cost.billed_cost_usd) as billed_cost_per_effective_exaflop_usd,
+    cost_per_effective_exaflop_usd(if_whole(cost.effective_cost_usd, measured.is_partial)) as cost_per_effective_exaflop_usd,
+    cost_per_effective_exaflop_usd(if_whole(cost.list_cost_usd, measured.is_partial)) as list_cost_per_effective_exaflop_usd,
+    cost_per_effective_exaflop_usd(if_whole(cost.billed_cost_usd, measured.is_partial)) as billed_cost_per_effective_exaflop_usd,
     measured.missing_evidence
 from measured
 join dim_run as run on run.run_id = measured.run_id

@@ -30,15 +30,17 @@ unit as (
     union all
 
     -- Blocks are each run's own: only passes over the dataset are compared by the epoch.
-    select run_id, 'cost_per_epoch', cast(epoch_completed_count as decimal(20, 6)), accelerator_hours,
-        list_cost_usd, effective_cost_usd, billed_cost_usd
+    select run_id, 'cost_per_epoch', cast(epoch_completed_count as decimal(20, 6)), if_whole(accelerator_hours, unbilled_hours > 0),
+        if_whole(list_cost_usd, unbilled_hours > 0), if_whole(effective_cost_usd, unbilled_hours > 0),
+        if_whole(billed_cost_usd, unbilled_hours > 0)
     from billed
     where epoch_unit = 'dataset_pass' and epoch_completed_count > 0
 
     union all
 
-    select run_id, 'cost_per_million_tokens', ratio(tokens_seen_count, 1000000), accelerator_hours,
-        list_cost_usd, effective_cost_usd, billed_cost_usd
+    select run_id, 'cost_per_million_tokens', ratio(tokens_seen_count, 1000000), if_whole(accelerator_hours, unbilled_hours > 0),
+        if_whole(list_cost_usd, unbilled_hours > 0), if_whole(effective_cost_usd, unbilled_hours > 0),
+        if_whole(billed_cost_usd, unbilled_hours > 0)
     from billed
     where tokens_seen_count > 0
 ),

@@ -5,7 +5,7 @@ with run as (
     select
         run.run_id, run.workload_id, run.billing_currency, cast(run.ended_at as date) as ended_date, run.epoch_unit,
         run.epoch_completed_count, run.tokens_seen_count, run.effective_cost_usd, run.cost_to_target_usd,
-        run.target_duration_ms, run.status in ('failed', 'killed', 'abandoned', 'unknown')
+        run.target_duration_ms, run.unbilled_hours, run.status in ('failed', 'killed', 'abandoned', 'unknown')
             or coalesce(run.purpose in ('compile_only', 'eval_only'), false) as does_no_unit,
         run.instance_type, coalesce(run.region_id, baseline.region_id) as run_region_id,
         ratio(case when baseline.unit_measure = 'cost_to_target' and run.target_duration_ms is not null
@@ -43,14 +43,9 @@ restated as (
     group by run_id, billing_currency
 ),
 
-gap as (
-    select run_id, sum(gap_hours) as unbilled_hours
-    from detail_claim_gap_monthly where gap_kind = 'claimed_not_billed' group by run_id
-),
-
 counted as (
     select
-        run.*, gap.unbilled_hours, cast(date_trunc('month', run.ended_date) as date) as month_date,
+        run.*, cast(date_trunc('month', run.ended_date) as date) as month_date,
         coalesce(restated.restated_cost_usd, 0) as restated_cost_usd,
         -- Only a run that failed, or that serves others, did no unit; what another did not record is unknown.
         cast(case
@@ -67,7 +62,6 @@ counted as (
         cast(price.run_price_per_hour_usd as double) * instance_hours as listed_usd
     from run
     left join price on price.run_id = run.run_id
-    left join gap on gap.run_id = run.run_id
     left join restated on restated.run_id = run.run_id and restated.billing_currency = run.billing_currency
 )
 

@@ -7,11 +7,14 @@ select
     checkpoint.attempt_no, checkpoint.step, checkpoint.durable_at, checkpoint.bytes as checkpoint_bytes,
     checkpoint.stall_seconds,
     cast(cost.duration_ms as double) / 1000 as duration_seconds,
-    cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd,
+    if_whole(cost.accelerator_hours, cost.is_partial) as accelerator_hours,
+    if_whole(cost.list_cost_usd, cost.is_partial) as list_cost_usd,
+    if_whole(cost.effective_cost_usd, cost.is_partial) as effective_cost_usd,
+    if_whole(cost.billed_cost_usd, cost.is_partial) as billed_cost_usd,
     -- The stall at the average rate of its interval.
-    usd_per(cast(cost.effective_cost_usd as double) * checkpoint.stall_seconds * 1000, cost.duration_ms) as stall_cost_usd,
+    usd_per(cast(if_whole(cost.effective_cost_usd, cost.is_partial) as double) * checkpoint.stall_seconds * 1000, cost.duration_ms) as stall_cost_usd,
     retention.retention_cost_usd,
-    usd_per(cast(cost.effective_cost_usd as double) * checkpoint.stall_seconds * 1000, cost.duration_ms)
+    usd_per(cast(if_whole(cost.effective_cost_usd, cost.is_partial) as double) * checkpoint.stall_seconds * 1000, cost.duration_ms)
         + retention.retention_cost_usd as marginal_cost_usd
 from fct_interval_cost as cost
 join stg_tracker__checkpoint as checkpoint

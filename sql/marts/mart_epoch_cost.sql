@@ -5,7 +5,10 @@ select
     cost.billing_currency,
     run.workload_id, run.accelerator_family, run.instance_type,
     cast(cost.duration_ms as double) / 1000 as duration_seconds,
-    cost.accelerator_hours, cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd
+    if_whole(cost.accelerator_hours, cost.is_partial) as accelerator_hours,
+    if_whole(cost.list_cost_usd, cost.is_partial) as list_cost_usd,
+    if_whole(cost.effective_cost_usd, cost.is_partial) as effective_cost_usd,
+    if_whole(cost.billed_cost_usd, cost.is_partial) as billed_cost_usd
 from fct_interval_cost as cost
 join fct_run as run on run.run_id = cost.run_id
 where cost.interval_kind = 'epoch'

@@ -17,7 +17,7 @@ select
     known_sum(named.effective_cost_usd) as effective_cost_usd,
     known_sum(named.billed_cost_usd) as billed_cost_usd,
     -- Of what the run cost, storage and network included.
-    ratio(known_sum(named.effective_cost_usd), max(run.effective_cost_usd)) as cost_ratio
+    ratio(known_sum(named.effective_cost_usd), max(if_whole(run.effective_cost_usd, run.unbilled_hours > 0))) as cost_ratio
 from named
 join fct_run as run on run.run_id = named.run_id and run.billing_currency = named.billing_currency
 group by named.run_id, named.billing_currency, named.cause, named.is_waste,

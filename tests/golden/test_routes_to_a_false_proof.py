@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -475,6 +476,26 @@ def test_no_route_ends_proven_or_supported(route: str, is_registered: bool) -> N
     row = verdict(change(sound()), is_registered)
     assert row["verdict"] in ("indicative", "not comparable"), row["verdict_reason"]
     assert sentence in row["verdict_reason"]
+
+
+def test_a_run_that_is_billed_in_part_has_no_unit_cost() -> None:
+    """Of 1.5 hours from 23:00 of 31 July the bill has one, $21.50: it lacks 8 hours of its 16 accelerators, $10.75.
+
+    The epoch and the target are at its end, so what they cost is unknown. Another run is billed whole: $10.75 for one.
+    """
+    half_billed = {"trainium-1": {}, "trainium-3": {"day": 31, "hour": 23, "hours": 1.5, "billed_hours": 1}}
+    runs = [run | {"epoch_tokens": 1e9} | half_billed[run["run_id"]] for run in sound() if run["run_id"] in half_billed]
+    lines, records = tables(runs)
+    with Lab({"2026-07": lines}, records) as lab:
+        figures = "effective_cost_usd, unbilled_hours, unbilled_cost_usd, cost_per_epoch_usd, cost_to_target_usd"
+        rows = lab.ask(f"select {figures} from mart_run_cost order by run_id", "mart_run_cost")
+        epochs = lab.ask("select effective_cost_usd from mart_epoch_cost order by run_id", "mart_epoch_cost")
+        units = "select unbilled_hours, effective_cost_usd, cost_per_epoch_usd from detail_workload_cost"
+        workload = lab.ask(units, "detail_workload_cost")
+    whole, half = Decimal("10.75"), Decimal("21.50")
+    assert rows == [(whole, None, None, whole, whole), (half, 8, whole, None, None)]
+    assert epochs == [(whole,), (None,)]
+    assert workload == [(8, whole + half, None)]
 
 
 @pytest.mark.parametrize("known_by", ["id", "tag"])

@@ -4,7 +4,9 @@
 -- What is attached is held for its stay, as a machine is; what a tag alone names has no stay.
 with stay as (
     select
-        run_id, attempt_no, piece_kind <> 'attached' as is_machine, started_ms, ended_ms, billing_currency,
+        run_id, attempt_no, piece_kind <> 'attached' as is_machine,
+        piece_kind <> 'attached' and evidence not in ('tag', 'tag_folded') as is_recorded,
+        started_ms, ended_ms, billing_currency,
         sum(accelerator_hours) as accelerator_hours,
         known_sum(list_cost_usd) as list_cost_usd,
         known_sum(effective_cost_usd) as effective_cost_usd,
@@ -13,13 +15,14 @@ with stay as (
     where bucket = 'run' and evidence <> 'tag_only' and piece_kind <> 'whole'
         and run_id not in (select run_id from fct_ledger where bucket = 'run' group by run_id
             having min(billing_currency) <> max(billing_currency))
-    group by run_id, attempt_no, resource_id, piece_kind <> 'attached', hour_started_at, started_ms, ended_ms, billing_currency
+    group by run_id, attempt_no, resource_id, piece_kind <> 'attached', evidence not in ('tag', 'tag_folded'),
+        hour_started_at, started_ms, ended_ms, billing_currency
 ),
 
 -- Each cost of a stay in steps and as a double, converted once: intervals cut it millions of times.
 counted as (
     select
-        run_id, attempt_no, is_machine, started_ms, ended_ms, billing_currency,
+        run_id, attempt_no, is_machine, is_recorded, started_ms, ended_ms, billing_currency,
         steps_of(accelerator_hours) as hour_steps, cast(accelerator_hours as double) as hours,
         steps_of(list_cost_usd) as list_steps, cast(list_cost_usd as double) as list_usd,
         steps_of(effective_cost_usd) as effective_steps, cast(effective_cost_usd as double) as effective_usd,
@@ -30,7 +33,7 @@ counted as (
 -- A cost flows evenly over its stay, so touching intervals sum to it.
 met as (
     select
-        part.run_id, part.interval_kind, part.interval_key, stay.billing_currency, stay.is_machine,
+        part.run_id, part.interval_kind, part.interval_key, stay.billing_currency, stay.is_machine, stay.is_recorded,
         greatest(part.started_ms, stay.started_ms) - stay.started_ms as lower,
         least(part.ended_ms, stay.ended_ms) - stay.started_ms as upper, stay.ended_ms - stay.started_ms as whole,
         hour_steps, hours, list_steps, list_usd, effective_steps, effective_usd, billed_steps, billed_usd
@@ -46,6 +49,7 @@ priced as (
     select
         run_id, interval_kind, interval_key, billing_currency,
         sum(case when is_machine then upper - lower else 0 end) as node_ms,
+        sum(case when is_recorded then upper - lower else 0 end) as recorded_node_ms,
         usd_of_steps(sum(piece_steps(hour_steps, hours, lower, upper, whole))) as accelerator_hours,
         usd_of_steps(known_sum(piece_steps(list_steps, list_usd, lower, upper, whole))) as list_cost_usd,
         usd_of_steps(known_sum(piece_steps(effective_steps, effective_usd, lower, upper, whole)))
@@ -53,6 +57,26 @@ priced as (
         usd_of_steps(known_sum(piece_steps(billed_steps, billed_usd, lower, upper, whole))) as billed_cost_usd
     from met
     group by run_id, interval_kind, interval_key, billing_currency
+),
+
+gap as (
+    select distinct run_id from fct_unbilled_claim_monthly
+),
+
+-- Of runs that the bill lacks time of: up to a minute a stay is none (fct_unbilled_claim_monthly).
+claimed as (
+    select
+        part.run_id, part.interval_kind, part.interval_key,
+        sum(least(part.ended_ms, unix_ms(stay.left_at)) - greatest(part.started_ms, unix_ms(stay.joined_at)) - 60000)
+            as least_node_ms
+    from fct_run_interval as part
+    join gap on gap.run_id = part.run_id
+    join stg_tracker__resource as stay
+        on stay.run_id = part.run_id
+        and (part.attempt_no is null or stay.attempt_no = part.attempt_no)
+        and unix_ms(stay.joined_at) < part.ended_ms
+        and unix_ms(stay.left_at) > part.started_ms
+    group by part.run_id, part.interval_kind, part.interval_key
 ),
 
 -- Few intervals have more parts than one; the first part begins first.
@@ -68,8 +92,11 @@ select
     part.started_ms, greatest(part.ended_ms, coalesce(later.ended_ms, part.ended_ms)) as ended_ms,
     part.ended_ms - part.started_ms + coalesce(later.duration_ms, 0) as duration_ms,
     priced.billing_currency, priced.node_ms,
-    priced.accelerator_hours, priced.list_cost_usd, priced.effective_cost_usd, priced.billed_cost_usd
+    priced.accelerator_hours, priced.list_cost_usd, priced.effective_cost_usd, priced.billed_cost_usd,
+    gap.run_id is not null and coalesce(claimed.least_node_ms > priced.recorded_node_ms, true) as is_partial
 from fct_run_interval as part
 left join later using (run_id, interval_kind, interval_key)
 left join priced using (run_id, interval_kind, interval_key)
+left join claimed using (run_id, interval_kind, interval_key)
+left join gap on gap.run_id = part.run_id
 where part.part_no = 1

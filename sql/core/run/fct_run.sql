@@ -8,8 +8,7 @@ with run as (
 
 -- What no record can show is unknown; only a failed run is waste whole, whatever it records.
 known as (
-    select run_id, has_failed or is_compile_recorded as is_compile_known,
-        has_failed or attempt_count <= 1 or is_checkpoint_recorded as is_lost_work_known,
+    select run_id, has_failed or is_compile_recorded as is_compile_known, has_failed or attempt_count <= 1 or is_checkpoint_recorded as is_lost_work_known,
         has_failed or attempt_count <= 1 or is_compile_recorded or has_phases as is_restart_known
     from run
 ),
@@ -31,35 +30,33 @@ waste as (
     group by run_id, billing_currency
 ),
 
+-- Up to the first pass of the target, and to each later one; null where the bill lacks a part of that.
 target as (
-    select run_id, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd, duration_ms
+    select
+        run_id, interval_key, duration_ms, if_whole(accelerator_hours, is_partial) as accelerator_hours,
+        if_whole(list_cost_usd, is_partial) as list_cost_usd, if_whole(effective_cost_usd, is_partial) as effective_cost_usd,
+        if_whole(billed_cost_usd, is_partial) as billed_cost_usd
     from fct_interval_cost
-    where interval_kind = 'target' and interval_key = '1'
+    where interval_kind = 'target'
 ),
 
--- A single pass can be noise: a held target passes several times in a row, as the run or the policy requires.
-passes as (
-    select run.run_id, cast(coalesce(run.target_passes, policy.target_passes) as varchar) as interval_key
-    from dim_run as run
-    cross join policy
-),
-
-held as (
-    select interval.run_id, interval.list_cost_usd, interval.effective_cost_usd, interval.billed_cost_usd
-    from fct_interval_cost as interval
-    join passes on passes.run_id = interval.run_id and passes.interval_key = interval.interval_key
-    where interval.interval_kind = 'target'
+gap as (
+    select run_id, sum(gap_hours) as unbilled_hours,
+        case when min(billing_currency) = max(billing_currency) then known_sum(cost_at_stake_usd) end as unbilled_cost_usd
+    from fct_unbilled_claim_monthly
+    group by run_id
 ),
 
 -- An ancestor counts whole, whatever was trained after the checkpoint taken from it; generation 0 is the run itself.
 lineage as (
     select
         own.run_id, own.billing_currency, sum(ancestor.effective_cost_usd) as lineage_cost_usd,
-        count(*) = count(ancestor.effective_cost_usd) as is_lineage_complete
+        count(*) = count(if_whole(ancestor.effective_cost_usd, gap.run_id is not null)) as is_lineage_complete
     from fct_run_cost as own
     join dim_run_ancestor as link on link.run_id = own.run_id
     left join fct_run_cost as ancestor on ancestor.run_id = link.ancestor_run_id
         and ancestor.billing_currency = own.billing_currency
+    left join gap on gap.run_id = link.ancestor_run_id
     group by own.run_id, own.billing_currency
 ),
 
@@ -69,8 +66,7 @@ sweep as (
         trial.parent_run_id as run_id, count(distinct trial.run_id) as trial_count, own.billing_currency,
         known_sum(case when cost.billing_currency <> own.billing_currency then 0 else cost.effective_cost_usd end)
             as trial_cost_usd,
-        case when min(cost.billing_currency) = max(cost.billing_currency) then known_sum(cost.effective_cost_usd) end
-            as only_trial_cost_usd
+        case when min(cost.billing_currency) = max(cost.billing_currency) then known_sum(cost.effective_cost_usd) end as only_trial_cost_usd
     from dim_run as trial
     left join fct_run_cost as cost on cost.run_id = trial.run_id
     left join fct_run_cost as own on own.run_id = trial.parent_run_id
@@ -85,6 +81,7 @@ select
     run.ended_at, run.is_end_inferred, run.epoch_completed_count, run.epoch_unit, run.epoch_unit_size,
     run.checkpoint_durable_count, run.tokens_seen_count, run.tokens_unit, cost.is_billed, cost.accelerator_hours,
     cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd, cost.estimated_cost_usd,
+    gap.unbilled_hours, gap.unbilled_cost_usd,
     cost.compile_shared_usd, lineage.lineage_cost_usd,
     coalesce(lineage.is_lineage_complete, false) as is_lineage_complete, coalesce(sweep.trial_count, 0) as trial_count,
     case when sweep.run_id is null then cost.effective_cost_usd when cost.is_billed
@@ -106,15 +103,18 @@ select
     case when waste.run_id is not null then waste.failed_run_cost_usd when cost.is_billed then 0 end as failed_run_cost_usd,
     case when waste.run_id is not null then waste.idle_hold_cost_usd when cost.is_billed then 0 end as idle_hold_cost_usd,
     -- Without recorded phases nothing shows which seconds trained, nor without checkpoints which of them were kept.
-    case when run.has_phases and known.is_lost_work_known then coalesce(waste.productive_node_ms, 0) end
-        as productive_node_ms,
+    case when run.has_phases and known.is_lost_work_known then coalesce(waste.productive_node_ms, 0) end as productive_node_ms,
     coalesce(waste.billed_node_ms, 0) as billed_node_ms
 from run
 join known on known.run_id = run.run_id
 join fct_run_cost as cost on cost.run_id = run.run_id
 left join waste on waste.run_id = run.run_id and cost.is_billed
     and waste.billing_currency is not distinct from cost.billing_currency
-left join target on target.run_id = run.run_id
-left join held on held.run_id = run.run_id
+cross join policy
+left join gap on gap.run_id = run.run_id
+left join target on target.run_id = run.run_id and target.interval_key = '1'
+-- A single pass can be noise: a held target passes several times in a row, as the run or the policy requires.
+left join target as held on held.run_id = run.run_id
+    and held.interval_key = cast(coalesce(run.target_passes, policy.target_passes) as varchar)
 left join lineage on lineage.run_id = run.run_id and lineage.billing_currency = cost.billing_currency
 left join sweep on sweep.run_id = run.run_id and sweep.billing_currency is not distinct from cost.billing_currency

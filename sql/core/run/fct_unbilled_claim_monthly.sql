@@ -26,20 +26,15 @@ stay as (
     anti join stg_tracker__resource as known on known.run_id = attempt.run_id
 ),
 
--- The newest month of each run that has a bill.
-delivered as (
-    select run_id, max(billing_period) as rate_month
-    from stg_tracker__stay_monthly
-    where stay_kind = 'attempt' and not is_before_month(billing_period, ended_ms)
-    group by run_id
-),
-
 undelivered as (
     select month_of(stay.month_at) as billing_period, delivered.rate_month, stay.resource_id, stay.run_id,
         unix_ms(greatest(stay.joined_at, stay.month_at)) as started_ms,
         unix_ms(least(stay.left_at, stay.month_at + interval 1 month)) as ended_ms, stay.accelerators_used
     from (select *, unnest(generate_series(date_trunc('month', joined_at), left_at, interval 1 month)) as month_at from stay) as stay
-    join delivered on delivered.run_id = stay.run_id
+    -- The newest month of the run that has a bill.
+    join (select run_id, max(billing_period) as rate_month from stg_tracker__stay_monthly
+        where stay_kind = 'attempt' and not is_before_month(billing_period, ended_ms)
+        group by run_id) as delivered on delivered.run_id = stay.run_id
     anti join stg_tracker__stay_monthly as known on known.billing_period = month_of(stay.month_at)
 ),
 
@@ -66,8 +61,13 @@ claimed as (
         max(billed.instance_type) as instance_type, max(billed.accelerator_family) as accelerator_family
     from (
         select recorded.* from recorded
+        left join billed on billed.resource_id = recorded.resource_id
+        -- A Spot instance that AWS takes back within its first hour costs nothing.
+        anti join stg_tracker__attempt as attempt on billed.resource_id is null and attempt.end_reason like '%spot%'
+            and attempt.run_id = recorded.run_id and unix_ms(attempt.started_at) <= recorded.started_ms
+            and unix_ms(attempt.ended_at) between recorded.ended_ms and recorded.started_ms + 3600000
         -- A job is billed for its runs' time and no other, as AWS counts it; runs share an unlisted machine by time.
-        anti join billed on billed.resource_id = recorded.resource_id and (billed.is_job or billed.accelerator_family = 'unknown')
+        where not coalesce(billed.is_job or billed.accelerator_family = 'unknown', false)
         union all
         select *, 1 from undelivered
     ) as claim
@@ -96,12 +96,6 @@ type_rate as (
     from rate where cost_usd is not null
     group by usage_month, instance_type, billing_currency
     qualify count(*) over (partition by usage_month, instance_type) = 1
-),
-
-own_type as (
-    select resource_id, max(replace(instance_type, 'ml.', '')) as instance_type, max(accelerator_family) as accelerator_family
-    from stg_tracker__resource
-    group by resource_id
 )
 
 select
@@ -113,7 +107,8 @@ select
     case when rate.resource_id is not null then ratio(cast(claimed.gap_units as double) / 3600000 * rate.cost_usd, rate.hours)
         else ratio(cast(claimed.gap_units as double) / 3600000 * type_rate.cost_usd, type_rate.hours) end as cost_at_stake_usd
 from claimed
-left join own_type on own_type.resource_id = claimed.resource_id
+left join (select resource_id, max(replace(instance_type, 'ml.', '')) as instance_type, max(accelerator_family) as accelerator_family
+    from stg_tracker__resource group by resource_id) as own_type on own_type.resource_id = claimed.resource_id
 left join rate on rate.usage_month = claimed.rate_month and rate.resource_id = claimed.resource_id
 left join type_rate on type_rate.usage_month = claimed.rate_month and type_rate.instance_type = own_type.instance_type
 where claimed.gap_units > claimed.tolerated_units
