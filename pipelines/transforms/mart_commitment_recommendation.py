@@ -155,7 +155,8 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
     if not unpaid.is_empty():
         types = ", ".join(unpaid["usage_type_key"].unique().sort())
         return row | {"advice_reason": f"it is unknown what {len(unpaid):,} hours of {types} cost on demand"}
-    proven, best = baseline.proven_commitment(used), baseline.best_commitment(used)
+    steady, recent = baseline.resampled_commitment(used), baseline.newest_commitment(used)
+    proven, best = min(steady, recent), baseline.best_commitment(used)
     tested = baseline.back_test(used)
     if tested is not None:
         learned, scored, best_savings = tested
@@ -185,14 +186,23 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
         "worst_week_savings_usd": outcome.worst_week,
         "next_dollar_value_usd": baseline.next_dollar(commitment, used),
         "advice": "commit" if commitment else "commit nothing",
-        "advice_reason": _reason(commitment, best, proven, used) if used.demand.any() else _ALL_COVERED,
+        "advice_reason": _reason(commitment, best, steady, recent, used, newest),
     }
 
 
-def _reason(commitment: float, best: float, proven: float, used: baseline.Use) -> str:
+def _reason(commitment: float, best: float, steady: float, recent: float, used: baseline.Use, newest: Any) -> str:
+    if not used.demand.any():
+        return _ALL_COVERED
     if commitment:
+        if recent < steady:
+            return f"the newest {baseline.NEWEST_WEEKS} weeks would have paid for this much, older ones for more"
         return "19 of 20 histories resampled from these weeks would have paid for at least this much"
-    if proven:
+    if steady and not recent:
+        unused = timedelta(hours=int(used.demand.any(axis=1)[::-1].argmax()))
+        if unused >= timedelta(weeks=1):
+            return f"its use ended on {newest - unused:%-d %B %Y}"
+        return f"it would have paid in these weeks, but not in the newest {baseline.NEWEST_WEEKS} of them"
+    if steady:
         return "its back-test saves nothing: bought after two thirds of these weeks, it would not have paid in the rest"
     if best:
         return "it would have paid in these weeks, but not in enough histories resampled from them"

@@ -176,6 +176,24 @@ def test_what_its_back_test_loses_is_not_bought() -> None:
     assert row["last_used_at"] == START + timedelta(hours=15 * WEEK - 1)
 
 
+def test_use_that_ended_two_weeks_ago_is_not_bought() -> None:
+    """11 of 13 weeks with use, 85 %: more than the 56 % that pay. Learned on 8 weeks and scored on 5,
+    56 an hour saves 44 in 3 and loses 56 in 2; the newest 2 weeks have no use. The 77th day from 1 May is 16 July.
+    """
+    row = plan(advise(history(13, lambda hour: 100 if hour < 11 * WEEK else 0), rate(0.56)))
+    assert row["back_test_savings_usd"] == pytest.approx((44 * 3 - 56 * 2) * WEEK)
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit nothing", 0.0)
+    assert row["advice_reason"] == "its use ended on 16 July 2026"
+
+
+def test_no_more_is_bought_than_the_newest_weeks_would_have_used() -> None:
+    """100 an hour for 11 weeks, 40 in the newest 2: at 0.56 that is 22.4."""
+    row = plan(advise(history(13, lambda hour: 100 if hour < 11 * WEEK else 40), rate(0.56)))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit", 22.4)
+    assert row["advice_reason"] == "the newest 2 weeks would have paid for this much, older ones for more"
+    assert row["best_commitment_per_hour_usd"] == 56.0
+
+
 def test_history_ends_at_the_newest_usage_of_any_line() -> None:
     """Nine weeks at 100, then three in which the payer used other things only: 3 of 12 weeks count as zero."""
     newest = START + timedelta(hours=12 * WEEK - 1, minutes=30)
