@@ -18,6 +18,8 @@ WEEK_HOURS = 168
 FEWEST_WEEKS = 4
 # Two thirds of them are learned from.
 FEWEST_TESTED_WEEKS = FEWEST_WEEKS * 3 // 2
+# Use that ended is no random week: a commitment must pay in these newest weeks alone, too.
+NEWEST_WEEKS = 2
 _SEED, _DRAWS, _LOWER = 20260721, 400, 0.05
 # Histories tried together: a year of hours of many rates has many steps.
 _AT_ONCE = 50
@@ -58,10 +60,22 @@ def best_commitment(use: Use) -> float:
 
 
 def proven_commitment(use: Use) -> float:
-    """The best commitment's lower bound: the best one is at least as much in 19 of 20 histories of resampled weeks.
+    """The best commitment's lower bound: the best one is at least as much in 19 of 20 histories of resampled weeks,
+    and in the newest weeks alone.
 
     Weeks are drawn whole, so that a weekly pattern stays weekly. 0 under FEWEST_WEEKS weeks.
     """
+    return min(resampled_commitment(use), newest_commitment(use))
+
+
+def newest_commitment(use: Use) -> float:
+    """The best commitment of the newest whole weeks."""
+    hours = len(use) // WEEK_HOURS * WEEK_HOURS
+    return best_commitment(use.hours(max(hours - NEWEST_WEEKS * WEEK_HOURS, 0), hours))
+
+
+def resampled_commitment(use: Use) -> float:
+    """The best commitment's lower bound over resampled weeks, whichever of them are the newest."""
     weeks = len(use) // WEEK_HOURS
     if weeks < FEWEST_WEEKS:
         return 0.0

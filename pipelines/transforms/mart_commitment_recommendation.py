@@ -1,10 +1,10 @@
 """One row per payer, currency and offer of a commitment: how much of it history proves, and what it would have done.
 
 Usage is what ran on demand in addition to the commitments in force, over whole weeks back from the newest usage of any
-line of the payer; hours without usage count as zero. Before a commitment in force began, only what it would have left
-on demand counts. An offer is a kind, a term and a payment option whose rates the payer's bill, the configuration or the
-reviewed list has; usage without a rate is left out and named. Savings are against the on-demand price paid. EC2
-Instance plans and reservations are bound to an instance family in a region.
+line of the payer; hours without usage count as zero. Before a commitment began, be it in force or still to begin, only
+what it would have left on demand counts. An offer is a kind, a term and a payment option whose rates the payer's bill,
+the configuration or the reviewed list has; usage without a rate is left out and named. Savings are against the
+on-demand price paid. EC2 Instance plans and reservations are bound to an instance family in a region.
 """
 
 from datetime import timedelta
@@ -16,11 +16,13 @@ import polars as pl
 from pipelines.analysis import commitment_baseline as baseline
 from pipelines.transforms import Row, Rows
 from pipelines.transforms import commitment_offer as offer
+from pipelines.transforms.commitment_queued import named, queued
 
 INPUTS = (
     "detail_commitment_use_hourly",
     "detail_commitment_utilization_daily",
     "fct_invoice_monthly",
+    "stg_aws__commitment",
     "declared_commitment_rate",
     "ref_commitment_rate",
 )
@@ -42,7 +44,8 @@ def build(**table: pl.DataFrame) -> Rows:
     demand = offer.on_demand_usage(use).join(table["fct_invoice_monthly"], on=offer.PAYER, how="left")
     newest = pl.max_horizontal("last_hour_at", pl.col("newest_usage_at").dt.truncate("1h"))
     held, unknown = offer.in_force(commitments, table["fct_invoice_monthly"]), _unknown_use(commitments)
-    begun = offer.begun_within(commitments, use, held)
+    waiting = queued(table["stg_aws__commitment"], commitments, table["fct_invoice_monthly"], held)
+    begun = pl.concat([offer.begun_within(commitments, use, held), waiting], how="diagonal")
     return recommend(demand.with_columns(last_hour_at=newest), known, held, unknown, begun)
 
 
@@ -56,7 +59,7 @@ def recommend(
     """The recommendations for the frames of commitment_offer: on-demand usage, rates, and commitments in force.
 
     `unknown` has the payers and currencies whose use of their commitments is unknown, each with the reason; `begun` the
-    commitments in force that began within the history.
+    commitments that began within the history or begin after it.
     """
     rows: Rows = []
     demand = demand.with_columns(instance_family=offer.FAMILY, is_least=pl.lit(False), is_unknown=pl.lit(False))
@@ -72,6 +75,8 @@ def recommend(
                 row = dict(zip(offer.PAYER, payer, strict=True)) | {"commitment_kind": kind} | offered
                 reason = (unknown or {}).get(payer)
                 judged = advice(row, oldest, newest, reason)
+                if begun is not None:
+                    judged["advice_reason"] += named(begun.filter(is_payers, pl.col("began_at") > newest), kind)
                 judged["eligible_share_ratio"] = _share(judged, usage, newest)
                 rows.append(purchase(judged, held.filter(is_kinds), newest, reason))
     # Of those that would cover the same use at most one is right.
@@ -104,7 +109,6 @@ def _name(row: Row) -> str:
     return " ".join(row[name] for name in names if row[name])
 
 
-_ALL_COVERED = "in these weeks nothing ran on demand that the commitments in force would not have covered"
 # Bought in four steps, no more than a quarter of it ends at once.
 TRANCHES = 4
 
@@ -155,7 +159,8 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
     if not unpaid.is_empty():
         types = ", ".join(unpaid["usage_type_key"].unique().sort())
         return row | {"advice_reason": f"it is unknown what {len(unpaid):,} hours of {types} cost on demand"}
-    proven, best = baseline.proven_commitment(used), baseline.best_commitment(used)
+    steady, recent = baseline.resampled_commitment(used), baseline.newest_commitment(used)
+    proven, best = min(steady, recent), baseline.best_commitment(used)
     tested = baseline.back_test(used)
     if tested is not None:
         learned, scored, best_savings = tested
@@ -168,8 +173,7 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
     elif proven:
         needed = baseline.FEWEST_TESTED_WEEKS
         return row | {"advice_reason": f"{history}; a back-test needs {needed}"}
-    is_proven = tested is None or tested[1].savings > 0
-    commitment = proven if is_proven else 0.0
+    commitment = proven if tested is None or tested[1].savings > 0 else 0.0
     if not commitment and not least.is_empty():
         types = ", ".join(least["usage_type_key"].unique().sort())
         reason = f"it is unknown how much use of {types} the commitments in force would have covered before they began"
@@ -185,14 +189,23 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
         "worst_week_savings_usd": outcome.worst_week,
         "next_dollar_value_usd": baseline.next_dollar(commitment, used),
         "advice": "commit" if commitment else "commit nothing",
-        "advice_reason": _reason(commitment, best, proven, used) if used.demand.any() else _ALL_COVERED,
+        "advice_reason": _reason(commitment, best, steady, recent, used, newest),
     }
 
 
-def _reason(commitment: float, best: float, proven: float, used: baseline.Use) -> str:
+def _reason(commitment: float, best: float, steady: float, recent: float, used: baseline.Use, newest: Any) -> str:
+    if not used.demand.any():
+        return "in these weeks nothing ran on demand that the commitments in force would not have covered"
     if commitment:
+        if recent < steady:
+            return f"the newest {baseline.NEWEST_WEEKS} weeks would have paid for this much, older ones for more"
         return "19 of 20 histories resampled from these weeks would have paid for at least this much"
-    if proven:
+    if steady and not recent:
+        unused = timedelta(hours=int(np.argmax(used.demand[::-1].any(axis=1))))
+        if unused >= timedelta(weeks=1):
+            return f"its use ended on {newest - unused:%-d %B %Y}"
+        return f"it would have paid in these weeks, but not in the newest {baseline.NEWEST_WEEKS} of them"
+    if steady:
         return "its back-test saves nothing: bought after two thirds of these weeks, it would not have paid in the rest"
     if best:
         return "it would have paid in these weeks, but not in enough histories resampled from them"

@@ -54,17 +54,22 @@ def served_options(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]])
         # Provisioned units have no throughput that could be measured.
         if (model, is_capacity, instance_type) in known or (is_capacity and instance_type is None):
             continue
-        precisions = {side.precision for side in sides if side.model == model and side.is_capacity}
-        is_same = len(precisions) == 1 and None not in precisions and is_capacity
         yield {
             "model": model,
             "candidate_model": model,
             "is_capacity": is_capacity,
             "instance_type": instance_type,
             "accelerator_family": family,
-            "is_same_quality": True if is_same else None,
             **dict.fromkeys(
-                ("region_id", "usd_per_hour", "tokens_per_second", "output_ratio", "source", "meets_latency")
+                (
+                    "is_same_quality",
+                    "region_id",
+                    "usd_per_hour",
+                    "tokens_per_second",
+                    "output_ratio",
+                    "source",
+                    "meets_latency",
+                )
             ),
             **dict.fromkeys(_PRICES.values()),
             **{"port_cost_usd": 0, "upkeep_usd_per_month": 0, "horizon_months": 12},
@@ -78,7 +83,11 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
     measured = next((one for one in like if one.instance_type == instance_type and one.is_capacity), None)
     managed = next((one for one in like if not one.is_capacity), None)
     known = measured if option["is_capacity"] else managed
-    gaps = [] if option["is_same_quality"] else [_unshown(option["is_same_quality"], *_QUALITY)]
+    is_same = option["is_same_quality"]
+    # Nothing shows the precision of Bedrock: two servers of our own alone are alike without a declaration.
+    if is_same is None and known and name == side.model and known.precision and known.precision == side.precision:
+        is_same = True
+    gaps = [] if is_same else [_unshown(is_same, *_QUALITY)]
     faults = [] if side.currency == CURRENCY else [f"prices are declared in {CURRENCY}, the bill is in {side.currency}"]
     # Its own meters come with the traffic, whatever the price of its tokens or hours.
     faults += [known.uncounted] if known and known.uncounted else []

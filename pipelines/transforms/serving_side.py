@@ -152,7 +152,7 @@ def _servers(hours: pl.DataFrame, bill: pl.DataFrame) -> Iterator[Side]:
         sums = {name: float(found["days"][name].sum()) for name in (*_COUNTED, "up_seconds")}
         most: Any = own["capacity_tokens_per_second"].max()
         output, whole = sums["output_tokens"], sum(sums[name] for name in _COUNTED)
-        precisions = own["precision"].drop_nulls().unique()
+        precisions = own["precision"].unique()
         yield Side(
             *(str(value) for value in (model, currency, platform)),
             **found,

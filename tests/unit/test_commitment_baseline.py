@@ -14,6 +14,7 @@ from pipelines.analysis.commitment_baseline import (
     best_commitment,
     next_dollar,
     proven_commitment,
+    resampled_commitment,
     simulate,
 )
 
@@ -81,6 +82,13 @@ def test_weeks_that_may_not_come_again_are_not_proven() -> None:
     demand = weeks(*[week(WEEK_HOURS)] * 6, *[week(0)] * 4)
     assert best_commitment(use(demand, 0.55)) == 10.0
     assert proven_commitment(use(demand, 0.55)) == 0.0
+
+
+def test_the_newest_weeks_limit_what_is_proven() -> None:
+    """Eleven weeks at 10 and two at 4, at half of list: over random weeks 10 pays, in the newest two alone 4."""
+    demand = weeks(*[week(WEEK_HOURS)] * 11, *[week(WEEK_HOURS, 4.0)] * 2)
+    assert resampled_commitment(use(demand, 0.5)) == 10.0
+    assert proven_commitment(use(demand, 0.5)) == 4.0
 
 
 def test_back_test_names_its_regret() -> None:

@@ -115,6 +115,25 @@ def test_the_last_lines_of_a_build_show_the_interval(
     assert shown in capsys.readouterr().out
 
 
+def test_the_last_lines_of_a_build_show_a_proven_pair_before_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An indicative pair of 99 runs and a proven one of two: the proven one."""
+    marts = example()
+    first = marts["mart_silicon_comparison"][0] | {"cost_basis": "effective", "cheaper_baseline_instance_type": None}
+    names = {"indicative": 99, "proven": 2}
+    marts["mart_silicon_comparison"] = [
+        first | {"workload_id": f"{verdict}-one", "verdict": verdict, "baseline_run_count": count}
+        for verdict, count in names.items()
+    ]
+    with DuckDBEngine(threads=1) as engine:
+        open_marts(engine, tmp_path, marts)
+        show_key_figures(engine, Console())
+    shown = capsys.readouterr().out
+    assert "proven-one" in shown
+    assert "indicative" not in shown
+
+
 def test_a_hostile_name_is_printed_as_text(tmp_path: Path) -> None:
     """Typst's markup, code and raw blocks: a page that ran it would not be laid out, or would show 2."""
     marts = example()

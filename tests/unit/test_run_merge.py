@@ -59,6 +59,19 @@ def test_a_machine_of_a_kind_is_the_one_that_another_source_names(tmp_path: Path
         assert {row[0] for row in rows(records, "resource", "resource_id")} == {"i-01"}
 
 
+@pytest.mark.parametrize(("near", "far"), [("tune-7", "training-job/Tune-7"), ("training-job/tune-7", "Tune-7")])
+def test_a_job_in_two_spellings_is_one_machine(tmp_path: Path, near: str, far: str) -> None:
+    """A SageMaker job by its name alone and by the end of its ARN: held as the nearer source records it, once."""
+    kind = {"aws.resource_ids": far, "aws.instance_type": "ml.p5.48xlarge", "trainledger.run_id": "r1"}
+    own = events(tmp_path / "e")
+    path = tmp_path / "e" / "rank0.jsonl"
+    path.write_text(path.read_text().replace("i-01", near))
+    assert [(row[1], row[-1]) for row in stays(read_all([wandb(tmp_path / "w", **kind), own]))] == [
+        ("tune-7", "jobs"),
+        ("tune-7", "jobs"),
+    ]
+
+
 def test_order_of_the_sources_changes_nothing(tmp_path: Path) -> None:
     one, two = events(tmp_path / "e"), wandb(tmp_path / "w", **{"trainledger.run_id": "r1"})
     here, there = read_all([one, two]), read_all([two, one])

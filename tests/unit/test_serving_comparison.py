@@ -279,6 +279,25 @@ def test_unknown_is_not_enough_evidence() -> None:
     assert {row["verdict"] for row in both} == {"not enough evidence"}
 
 
+@pytest.mark.parametrize(
+    ("precision", "lacks_equal_quality"),
+    [("bf16", [False, False]), ("int4", [True, True]), (None, [True, True])],
+)
+def test_equal_quality_is_shown_where_both_precisions_are_known_and_the_same(
+    precision: str | None, lacks_equal_quality: list[bool]
+) -> None:
+    """A bf16 server and another one of the same model; Bedrock, whose precision is unknown, is like neither of them."""
+    other = {"instance_type": "inf2.xlarge", "platform": "inferentia", "accelerator_family": "inferentia"}
+    servers = served([30, 31, 33]) + served([10, 11, 12], **other, precision=precision)
+    rows = compared(servers, called({"input": 5.0, "output": 5.0}, [3, 3, 3]))
+    lacks: dict[bool, list[bool]] = {True: [], False: []}
+    for row in rows:
+        is_bedrock = "bedrock" in (row["baseline_platform"], row["candidate_platform"])
+        lacks[is_bedrock].append("equal quality is not declared" in (row["missing_evidence"] or ""))
+    assert lacks == {True: [True] * 4, False: lacks_equal_quality}
+    assert {row["verdict"] for row in rows if row["baseline_platform"] == "bedrock"} == {"not enough evidence"}
+
+
 def test_what_is_not_counted_as_tokens_leaves_the_cost_unknown() -> None:
     """On each of 21 days 500 for images: 10,500 that are neither in a cost of tokens nor in a saving."""
     declared: dict[str, Any] = {"is_capacity": False, "input_usd": 0.5, "candidate_model": "other"}

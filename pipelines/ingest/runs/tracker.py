@@ -13,6 +13,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from importlib import import_module
 from types import ModuleType
@@ -41,6 +42,11 @@ _MOMENT = {
     "tracker_evaluation": "evaluated_at",
 }
 _INSTANCE = re.compile("i-|arn:")
+# A machine in one spelling, a SageMaker job by its name alone, as the SQL function `machine_id` has it.
+_NAME = pl.col("resource_id")
+_IS_JOB = _NAME.str.contains("-job/", literal=True) & ~_NAME.str.contains(":", literal=True)
+_IS_JOBS_NAME = pl.col("instance_type").str.starts_with("ml.") & ~_NAME.str.contains(":|^i-")
+_MACHINE = pl.when(_IS_JOB | _IS_JOBS_NAME).then(_NAME.str.extract("([^/]+)$").str.to_lowercase()).otherwise(_NAME)
 _Rows = list[Row]
 # Tables of records of runs that are merged.
 _MERGED = [table for table in SCHEMAS if table != UNREAD]
@@ -52,7 +58,9 @@ READERS = {kind: f"pipelines.ingest.runs.{kind}" for kind in sorted(NEARNESS)}
 def read_runs(source: RunSource) -> RunRecords:
     """Everything a source recorded. Raises SourceError for malformed content."""
     with _reader(source) as reader:
-        return reader.read(source)
+        read = reader.read(source)
+    stays = read.tables["tracker_resource"].with_columns(resource_id=_MACHINE)
+    return replace(read, tables={**read.tables, "tracker_resource": stays})
 
 
 def read_all(sources: Sequence[RunSource], before: Mapping[str, pl.DataFrame] | None = None) -> RunRecords:
