@@ -20,7 +20,7 @@ from pipelines.analysis.comparison_faults import (
     warnings_of,
 )
 from pipelines.analysis.estimate import Estimate, estimate
-from pipelines.analysis.matched import Run, Side
+from pipelines.analysis.matched import Run, Side, unclear
 from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.verdict import (
     DECIDED,
@@ -65,6 +65,10 @@ def compare(
         for name, kept in zip(SIDE_NAMES, taken.kept, strict=True):
             if runs[0]["target"] and all(run["target_duration_ms"] is None for run in kept):
                 reason = f"no run on {name} met the target {runs[0]['target_words']}"
+            if run_ids := unclear(kept):
+                reason = (
+                    f"{first_of(run_ids)} are one job, and whether each counts its work on from before is not clear"
+                )
         if not all(completed):
             reason = "all completed runs of a side are excluded; register other runs"
         counts = dict(zip((f"{side}_run_count" for side in SIDES), completed, strict=True))

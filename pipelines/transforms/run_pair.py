@@ -103,7 +103,9 @@ def runs_of(table: Frames) -> list[Run]:
     evaluations = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
     shared = _rows_by("run_id", table["fct_resource_share_hourly"])
     gaps = _rows_by("run_id", table["detail_claim_gap_monthly"])
-    restores, epochs = (_rows_by("run_id", table[f"stg_tracker__{name}"]) for name in ("phase", "epoch"))
+    restores, epochs, saves = (
+        _rows_by("run_id", table[f"stg_tracker__{name}"]) for name in ("phase", "epoch", "checkpoint")
+    )
     for run_id, run in found.items():
         about = described[run_id]
         target = about["target_metric"], about["target_direction"], about["target_value"]
@@ -113,13 +115,16 @@ def runs_of(table: Frames) -> list[Run]:
         run["machines"] = sorted({one["resource_id"] for one in held})
         run["base_checkpoint_id"] = bases.get(run_id)
         run |= evaluations[run_id]
+        run["epochs"] = {row["epoch_index"]: row["fraction"] for row in epochs.get(run_id, [])}
+        counts = {row["tokens_seen"] for row in (*epochs.get(run_id, []), *saves.get(run_id, []))}
+        run["token_counts"] = sorted(filter(None, counts))
         run["epoch_sizes"] = _epoch_sizes(about)
         tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
         run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
         run["uncertain"] = [*overbookings(run_id, shared.get(run_id, [])), *unbilled(run_id, gaps.get(run_id, []))]
         run["warnings"] = [
             *run["uncertain"],
-            *warm_starts(run, restores.get(run_id, []), epochs.get(run_id, [])),
+            *warm_starts(run, restores.get(run_id, [])),
             *weaknesses(run, stays.get(run_id, []), on_machine, idle),
         ]
     _add_jobs(found, table["dim_run_ancestor"])

@@ -9,8 +9,7 @@ from pipelines.transforms import Row, Rows
 # Idle time before a machine joins its run that is not its boot, and the least share of the run's cost it is.
 JOIN_GRACE, _LEAST_SHARE = timedelta(minutes=5), 0.05
 # Hours in which a machine of a run stood idle, and recorded time that is not on the bill. Runs whose first attempt
-# restores what they did not save before (MLPerf logs call the staging of data so), and those whose first epoch is not
-# the first; some count from 0.
+# restores what they did not save before (MLPerf logs call the staging of data so), and the epochs and tokens of runs.
 QUERIES = {
     "fct_ledger_piece": """
         select resource_id, hour_started_at, sum(effective_cost_usd) as idle_usd,
@@ -34,13 +33,13 @@ QUERIES = {
         left join (select run_id, min(durable_at) as durable_at from stg_tracker__checkpoint group by run_id) as saved
             on saved.run_id = phase.run_id and saved.durable_at <= phase.started_at
         where phase.phase = 'restore' and saved.run_id is null and coalesce(run.source_system, '') <> 'mllog'""",
-    # Only the query of phases reads these two.
+    # Only the query of phases reads this.
     "stg_tracker__attempt": "select run_id from stg_tracker__attempt limit 0",
-    "stg_tracker__checkpoint": "select run_id from stg_tracker__checkpoint limit 0",
+    "stg_tracker__checkpoint": "select distinct run_id, tokens_seen from stg_tracker__checkpoint where tokens_seen > 0",
     "stg_tracker__epoch": """
-        select run_id, min(epoch_index) as first_epoch_index
+        select run_id, epoch_index, max(fraction) as fraction, max(tokens_seen) as tokens_seen
         from stg_tracker__epoch
-        group by run_id having min(epoch_index) > 1""",
+        group by run_id, epoch_index""",
 }
 
 
@@ -127,10 +126,12 @@ def overbookings(run_id: str, hours: Rows) -> Iterator[str]:
         )
 
 
-def warm_starts(run: Run, restores: Rows, epochs: Rows) -> Iterator[str]:
-    """That a run without a recorded base checkpoint begins from one; `restores` and `epochs` have a row if so."""
-    if run["base_checkpoint_id"] is None and (restores or epochs):
-        first = "a restore" if restores else f"epoch {epochs[0]['first_epoch_index']}"
+def warm_starts(run: Run, restores: Rows) -> Iterator[str]:
+    """That a run without a recorded base checkpoint begins from one; `restores` has a row if so."""
+    # Some count epochs from 0.
+    first_epoch = min(run["epochs"], default=1)
+    if run["base_checkpoint_id"] is None and (restores or first_epoch > 1):
+        first = "a restore" if restores else f"epoch {first_epoch}"
         yield f"run {run['run_id']} begins with {first} and records no base checkpoint: it may not start from nothing"
 
 

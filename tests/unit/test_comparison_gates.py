@@ -72,6 +72,8 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "final": {("eval_loss", "eval"): 2.0 + int(name[-1]) / 100},
         "still": set(),
         "epoch_sizes": {},
+        "epochs": {},
+        "token_counts": [],
         "tokens_per_dataset": None,
         "warnings": [],
         "near_evaluations": (),
@@ -465,3 +467,56 @@ def test_a_later_result_costs_its_delay() -> None:
     row = {"baseline_hours_to_target": 24.0, "candidate_hours_to_target": 36.0}
     assert delay_cost(row, Decimal(500)) == 250
     assert delay_cost(row, None) is delay_cost({**row, "baseline_hours_to_target": None}, Decimal(500)) is None
+
+
+def chain(kind: str, costs: Sequence[float], *parts: Row) -> list[Row]:
+    """Jobs without a target of so many USD, each a run per part that is resumed from the one before."""
+    runs = []
+    for number, cost in enumerate(costs, 1):
+        for place, part in enumerate(parts):
+            at = datetime(2026, 7, 14, 10) + timedelta(hours=place)
+            of_job = f"{kind[:3]}-{number}"
+            resumed = {"resumed_run_id": f"{of_job}-{place - 1}{number}"} if place else {}
+            known = {"job_id": of_job, "machines": [of_job], "started_at": at, "ended_at": at + timedelta(hours=1)}
+            work = {"target": None, "target_words": "no target", "target_split": None, "target_duration_ms": None}
+            runs.append(run(f"{of_job}-{place}{number}", kind, cost / len(parts), **known | resumed | work | part))
+    return runs
+
+
+def epochs(first: int, last: int, **more: Any) -> Row:
+    return {"epochs": dict.fromkeys(range(first, last + 1), 1.0), "epoch_completed_count": last - first + 1, **more}
+
+
+def tokens(*millions: float, **more: Any) -> Row:
+    """The tokens of a run at each of its records."""
+    return {"token_counts": [1e6 * seen for seen in millions], "million_token_count": millions[-1], **more}
+
+
+NOT_CLEAR = "are one job, and whether each counts its work on from before is not clear"
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([epochs(1, 10)], 10),
+        ([epochs(1, 5), epochs(6, 10)], 10),
+        # The first is killed in its seventh epoch and repeats what it did after its checkpoint.
+        ([epochs(1, 6, status="killed"), epochs(6, 10)], 10),
+        # Two nodes record the same work; what fails at the end does none.
+        ([epochs(1, 10), epochs(1, 10, resumed_run_id=None)], 10),
+        ([epochs(1, 5), epochs(6, 10, status="failed")], 5),
+        # New epochs that count from 1, or those of before again?
+        ([epochs(1, 5), epochs(1, 5)], None),
+        ([tokens(1, 2, 3, 4, 5), tokens(6, 7, 8, 9, 10)], 10),
+        ([tokens(1, 2, 3, 4, 5), tokens(1, 2, 3, 4, 5)], 10),
+        ([tokens(1, 2, 3, 4, 5), tokens(1, 2, 3, 4, 5, resumed_run_id=None)], 5),
+        # One count each: 10 millions in all, or 15.
+        ([tokens(5), tokens(10)], None),
+    ],
+)  # fmt: skip
+def test_the_work_of_a_job_of_several_runs_counts_once(parts: list[Row], expected: float | None) -> None:
+    """A job costs 10 on average, whoever splits it into runs."""
+    whole = epochs(1, 10) if parts[0].get("epochs") else tokens(5, 10)
+    row = row_of(chain(GPU, (9, 10, 11), *parts), chain(TRAINIUM, (9, 10, 11), whole))
+    assert (row["verdict"] == "not comparable", NOT_CLEAR in row["verdict_reason"]) == (expected is None,) * 2
+    assert row.get("baseline_unit_cost_usd") == (expected and pytest.approx(10 / expected))
