@@ -13,7 +13,7 @@ from pipelines.analysis.matched import Run, at_once
 from pipelines.base.cost import BASES
 from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.run_evaluation import evaluated
-from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, unbilled, warm_starts, weaknesses
+from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, unbilled, uncovered, warm_starts, weaknesses
 from pipelines.transforms.run_weakness import QUERIES as WEAKNESS_QUERIES
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
@@ -103,6 +103,7 @@ def runs_of(table: Frames) -> list[Run]:
     evaluations = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
     shared = _rows_by("run_id", table["fct_resource_share_hourly"])
     gaps = _rows_by("run_id", table["detail_claim_gap_monthly"])
+    unmet = _rows_by("run_id", table["stg_tracker__attempt"])
     restores, epochs, saves = (
         _rows_by("run_id", table[f"stg_tracker__{name}"]) for name in ("phase", "epoch", "checkpoint")
     )
@@ -121,7 +122,10 @@ def runs_of(table: Frames) -> list[Run]:
         run["epoch_sizes"] = _epoch_sizes(about)
         tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
         run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
-        run["uncertain"] = [*overbookings(run_id, shared.get(run_id, [])), *unbilled(run_id, gaps.get(run_id, []))]
+        run["uncertain"] = [
+            *overbookings(run_id, shared.get(run_id, [])),
+            *(unbilled(run_id, gaps[run_id]) if run_id in gaps else uncovered(run, unmet.get(run_id, []))),
+        ]
         run["warnings"] = [
             *run["uncertain"],
             *warm_starts(run, restores.get(run_id, [])),

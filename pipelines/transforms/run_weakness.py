@@ -8,6 +8,7 @@ from pipelines.transforms import Row, Rows
 
 # Idle time before a machine joins its run that is not its boot, and the least share of the run's cost it is.
 JOIN_GRACE, _LEAST_SHARE = timedelta(minutes=5), 0.05
+_NONE = timedelta(0)
 # Hours in which a machine of a run stood idle, and recorded time that is not on the bill. Runs whose first attempt
 # restores what they did not save before (MLPerf logs call the staging of data so), and the epochs and tokens of runs.
 QUERIES = {
@@ -33,8 +34,19 @@ QUERIES = {
         left join (select run_id, min(durable_at) as durable_at from stg_tracker__checkpoint group by run_id) as saved
             on saved.run_id = phase.run_id and saved.durable_at <= phase.started_at
         where phase.phase = 'restore' and saved.run_id is null and coalesce(run.source_system, '') <> 'mllog'""",
-    # Only the query of phases reads this.
-    "stg_tracker__attempt": "select run_id from stg_tracker__attempt limit 0",
+    # Hours of runs that only tags join to machines, in which none of these is on the bill.
+    "stg_tracker__attempt": """
+        select attempt.run_id, greatest(attempt.started_at, attempt.hour_at) as started_at,
+            least(attempt.ended_at, attempt.hour_at + interval 1 hour) as ended_at
+        from (select *, unnest(generate_series(date_trunc('hour', started_at), ended_at, interval 1 hour)) as hour_at
+            from stg_tracker__attempt) as attempt
+        semi join fct_run_machine as machine on machine.run_id = attempt.run_id
+        anti join stg_tracker__resource as known on known.run_id = attempt.run_id
+        anti join (select share.run_id, share.hour_started_at
+            from fct_resource_share_hourly as share
+            join fct_run_machine as machine
+                on machine.run_id = share.run_id and machine.resource_id = share.resource_id) as billed
+            on billed.run_id = attempt.run_id and billed.hour_started_at = attempt.hour_at""",
     "stg_tracker__checkpoint": "select distinct run_id, tokens_seen from stg_tracker__checkpoint where tokens_seen > 0",
     "stg_tracker__epoch": """
         select run_id, epoch_index, max(fraction) as fraction, max(tokens_seen) as tokens_seen
@@ -143,4 +155,15 @@ def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:
         yield (
             f"run {run_id} recorded {gap['gap_hours']:,.1f} hours of its accelerators that are not on the "
             f"bill{dollars}: its cost is not certain"
+        )
+
+
+def uncovered(run: Run, hours: Rows) -> Iterator[str]:
+    """That no machine of the run is on the bill while it worked; `hours` has a row for each part of such an hour."""
+    done = run["target_at"] or run["ended_at"]
+    without = sum((max(min(hour["ended_at"], done) - hour["started_at"], _NONE) for hour in hours), _NONE)
+    if without > JOIN_GRACE:
+        yield (
+            f"{without / timedelta(hours=1):,.1f} hours of run {run['run_id']} have no machine on the bill: its cost "
+            "is not certain"
         )

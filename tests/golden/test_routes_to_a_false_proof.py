@@ -367,6 +367,14 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         ],
         "run trainium-3 recorded 8.0 hours of its accelerators that are not on the bill, about $10.75",
     ),
+    # From 10:00 to 12:30, and the bill has half an hour from 10:00.
+    "a machine that its tags name for a part of its run": (
+        lambda runs: [
+            run | {"known_by": "tag"} | ({"hours": 2.5, "billed_hours": 0.5} if run["kind"] == TRN1 else {})
+            for run in runs
+        ],
+        "1.5 hours of run trainium-1 have no machine on the bill: its cost is not certain",
+    ),
     "a negotiated rate on one side": (
         lambda runs: [
             run
