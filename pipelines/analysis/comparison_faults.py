@@ -7,7 +7,7 @@ from statistics import median
 
 from pipelines.analysis.compared_runs import Context, Taken, starts_of
 from pipelines.analysis.estimate import Estimate
-from pipelines.analysis.matched import Job, Run, Side, at_once, has_failed
+from pipelines.analysis.matched import Job, Run, Side, at_once, generations, has_failed
 from pipelines.analysis.registration import Quality, Registration
 from pipelines.analysis.verdict import RUN_FLOOR, minus
 from pipelines.base.dates import month_spans
@@ -31,7 +31,7 @@ TRAIN_SPLITS = ("train", "training")
 # By what epochs are compared, the first that both sides record, and how far one may be from the dataset or another.
 EPOCH_KINDS = ("tokens", "samples")
 _DATASET_TOLERANCE = 0.05
-# How many times as often one side may be evaluated up to its target as the other.
+# How many times as long the hours from one evaluation to the next of one side may be as those of the other.
 _EVALUATION_FACTOR = 2
 
 
@@ -146,21 +146,23 @@ def rarely_evaluated(sides: tuple[Side, Side], found: Estimate | None) -> Iterat
     """
     if sides[0].measure != "cost_to_target" or found is None or found.conclusion in (None, "undecided"):
         return
-    counts = [median(sum(run["evaluation_count"] for run in job.runs) for job in side.succeeded) for side in sides]
+    hours = [median(map(_hours_per_evaluation, side.succeeded)) for side in sides]
     rare = 0 if found.saving > 0 else 1
-    if counts[rare] and counts[1 - rare] > _EVALUATION_FACTOR * counts[rare]:
-        hours = [f"{median(map(_hours_per_evaluation, side.succeeded)):,.1f}" for side in sides]
+    if hours[rare] > _EVALUATION_FACTOR * hours[1 - rare]:
+        every = [f"every {between:,.1f} hours" for between in hours]
         yield (
-            f"{SIDE_NAMES[rare]} runs were evaluated every {hours[rare]} hours up to the target and "
-            f"{SIDE_NAMES[1 - rare]} runs every {hours[1 - rare]} hours, so the former may have met it much earlier"
+            f"{SIDE_NAMES[rare]} runs were evaluated {every[rare]} up to the target and {SIDE_NAMES[1 - rare]} runs "
+            f"{every[1 - rare]}, so the former may have met it much earlier"
         )
 
 
 def _hours_per_evaluation(job: Job) -> float:
-    times = [run["target_duration_ms"] for run in job.runs]
-    lasted = [(run["ended_at"] - run["started_at"]).total_seconds() * 1000 for run in job.runs]
+    """Of the runs that a job had one after the other; those that were nodes of it recorded the same evaluations."""
+    runs = [max(nodes, key=lambda run: run["evaluation_count"]) for nodes in generations(job.runs)]
+    times = [run["target_duration_ms"] for run in runs]
+    lasted = [(run["ended_at"] - run["started_at"]).total_seconds() * 1000 for run in runs]
     used = fsum(whole if time is None else float(time) for time, whole in zip(times, lasted, strict=True))
-    return used / 3_600_000 / max(1, sum(run["evaluation_count"] for run in job.runs))
+    return used / 3_600_000 / max(1, sum(run["evaluation_count"] for run in runs))
 
 
 def _hidden(taken: Taken, context: Context) -> Iterator[str]:

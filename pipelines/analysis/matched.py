@@ -170,7 +170,7 @@ def _job_units(own: Sequence[Run], measure: str) -> float | None:
     if measure == "cost_per_epoch" and all(run["epochs"] for run in runs if run[column]):
         return _distinct_epochs(runs)
     total, most = 0.0, 0.0
-    for number, resumed in enumerate(_generations(runs)):
+    for number, resumed in enumerate(generations(runs)):
         done = max(float(run[column] or 0) for run in resumed)
         counts = {_counts_on(run) for run in resumed if run[column]} if number and most else set()
         if len(counts) > 1 or None in counts:
@@ -193,7 +193,7 @@ def _distinct_epochs(runs: Sequence[Run]) -> float | None:
     return fsum(done.values())
 
 
-def _generations(runs: Sequence[Run]) -> list[list[Run]]:
+def generations(runs: Sequence[Run]) -> list[list[Run]]:
     """The runs by how many runs of the job each continues."""
     parents = {run["run_id"]: run.get("resumed_run_id") for run in runs}
     found: dict[int, list[Run]] = {}

@@ -176,6 +176,19 @@ def test_an_expensive_side_that_is_rarely_evaluated_may_have_met_its_target_earl
     assert (verdict, words in reason) == (expected, expected == "indicative")
 
 
+@pytest.mark.parametrize(("nodes", "hours", "evaluations"), [(2, 1, 2), (1, 3, 3), (2, 3, 3)])
+def test_neither_nodes_nor_longer_runs_are_evaluated_more_often(nodes: int, hours: int, evaluations: int) -> None:
+    """GPU runs are evaluated once an hour; Trainium runs twice, and once an hour in three hours."""
+    known = {"evaluation_count": evaluations, "target_duration_ms": hours * 3_600_000}
+    trainium = [
+        run(f"trn-{node}{number}", TRAINIUM, cost / nodes, job_id=f"{number}", machines=[f"trn-{number}"], **known)
+        for number, cost in enumerate(QUARTER, 1)
+        for node in range(nodes)
+    ]
+    longer = [own | {"ended_at": own["started_at"] + timedelta(hours=hours)} for own in trainium]
+    assert judged(side(GPU, BASE), longer, registration=registered())[0] == "proven"
+
+
 def test_a_failure_rate_that_leaves_a_run_out_proves_nothing() -> None:
     """Of 100 more runs of each family none failed, but one of them is not on the bill; another ran before them."""
     known = replace(CONTEXT, rate=lambda *_: (100, 0))
