@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby, product
+from math import fsum
 from typing import Any
 
 import polars as pl
@@ -119,9 +120,6 @@ def runs_of(table: Frames) -> list[Run]:
         run["epochs"] = {row["epoch_index"]: row["fraction"] for row in epochs.get(run_id, [])}
         counts = {row["tokens_seen"] for row in (*epochs.get(run_id, []), *saves.get(run_id, []))}
         run["token_counts"] = sorted(filter(None, counts))
-        run["epoch_sizes"] = _epoch_sizes(about)
-        tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
-        run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
         run["uncertain"] = [
             *overbookings(run_id, shared.get(run_id, [])),
             *(unbilled(run_id, gaps[run_id]) if run_id in gaps else uncovered(run, unmet.get(run_id, []))),
@@ -132,6 +130,11 @@ def runs_of(table: Frames) -> list[Run]:
             *weaknesses(run, stays.get(run_id, []), on_machine, idle),
         ]
     _add_jobs(found, table["dim_run_ancestor"])
+    for run_id, run in found.items():
+        about = described[run_id]
+        run["epoch_sizes"] = _epoch_sizes(about, epochs.get(run_id, []) if "resumed_run_id" in run else None)
+        tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
+        run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
     return list(found.values())
 
 
@@ -196,13 +199,20 @@ def target_words(target: tuple[str, str, float] | None) -> str:
     return "no target" if target is None else f"{target[0]} {'>=' if target[1] == 'max' else '<='} {target[2]:g}"
 
 
-def _epoch_sizes(about: Mapping[str, Any]) -> dict[str, float]:
-    """Tokens and samples of an epoch that is a pass over the dataset, as far as recorded of the whole job."""
-    epochs = about["epoch_completed_count"]
-    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not epochs:
+def _epoch_sizes(about: Mapping[str, Any], resumed: Rows | None) -> dict[str, float]:
+    """Tokens and samples of an epoch that is a pass over the dataset, as far as recorded of the whole job.
+
+    A run that is `resumed` may count on from before: the tokens between its epochs show their size.
+    """
+    count = about["epoch_completed_count"]
+    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not count:
         return {}
+    if resumed is not None:
+        rows = sorted((row for row in resumed if row["tokens_seen"]), key=lambda row: row["epoch_index"])
+        done = fsum(float(row["fraction"]) for row in rows[1:])
+        return {"tokens": float(rows[-1]["tokens_seen"] - rows[0]["tokens_seen"]) / done} if done else {}
     seen = {kind: about[f"epoch_{kind}_seen_count"] for kind in faults.EPOCH_KINDS}
-    return {kind: float(count) / float(epochs) for kind, count in seen.items() if count}
+    return {kind: float(total) / float(count) for kind, total in seen.items() if total}
 
 
 def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:

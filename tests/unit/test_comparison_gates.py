@@ -159,7 +159,7 @@ def test_storage_of_one_side_alone_or_mostly_decides_nothing(chip: float, expect
 
 def stored(name: str, kind: str, cost: float, usd: float) -> Row:
     """A run of so many USD, so many of them of what is attached."""
-    hours = dict.fromkeys(("accelerator_hours", "target_accelerator_hours"), 8 * (cost - usd))
+    hours: Row = dict.fromkeys(("accelerator_hours", "target_accelerator_hours"), 8 * (cost - usd))
     return run(
         name, kind, cost, attached_list_cost_usd=usd, attached_costs=dict.fromkeys(("effective", "list"), usd), **hours
     )
@@ -205,10 +205,10 @@ def test_a_failure_rate_that_leaves_a_run_out_proves_nothing() -> None:
 
 def test_the_failure_rate_counts_the_failures_of_the_workload_before_the_registration() -> None:
     """Only what is compared is left out of the larger set: the listed runs, and what continues one of them."""
-    asked: list[frozenset[str]] = []
+    requested: list[frozenset[str]] = []
 
     def rate(family: str, since: date, until: date, but: frozenset[str]) -> tuple[int, int]:
-        asked.append(but)
+        requested.append(but)
         return 100, 0
 
     gpu, trainium = side(GPU, BASE), side(TRAINIUM, QUARTER)
@@ -219,7 +219,7 @@ def test_the_failure_rate_counts_the_failures_of_the_workload_before_the_registr
     plan = registered(failure_rate_from=date(2026, 5, 1), listed=listed)
     row = row_of(gpu, runs, context=known, registration=plan)
     compared = {run["run_id"] for run in (*gpu, *trainium)}
-    assert asked == [compared | {"more-4"}] * 2
+    assert requested == [compared | {"more-4"}] * 2
     # It began before those that are judged, and what continues one of them after.
     assert "earlier runs are not judged: 1, 1 of them failed; later runs are not judged: 1" in row["verdict_reason"]
 
