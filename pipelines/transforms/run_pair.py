@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby, product
-from math import fsum
 from typing import Any
 
 import polars as pl
@@ -14,7 +13,15 @@ from pipelines.analysis.matched import Run, at_once
 from pipelines.base.cost import BASES
 from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.run_evaluation import evaluated
-from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, unbilled, uncovered, warm_starts, weaknesses
+from pipelines.transforms.run_weakness import (
+    JOIN_GRACE,
+    epoch_sizes,
+    overbookings,
+    unbilled,
+    uncovered,
+    warm_starts,
+    weaknesses,
+)
 from pipelines.transforms.run_weakness import QUERIES as WEAKNESS_QUERIES
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
@@ -132,7 +139,7 @@ def runs_of(table: Frames) -> list[Run]:
     _add_jobs(found, table["dim_run_ancestor"])
     for run_id, run in found.items():
         about = described[run_id]
-        run["epoch_sizes"] = _epoch_sizes(about, epochs.get(run_id, []) if "resumed_run_id" in run else None)
+        run["epoch_sizes"] = epoch_sizes(about, epochs.get(run_id, []) if "resumed_run_id" in run else None)
         tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
         run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
     return list(found.values())
@@ -197,22 +204,6 @@ def _rows_by(column: str, frame: pl.DataFrame) -> dict[str, Rows]:
 
 def target_words(target: tuple[str, str, float] | None) -> str:
     return "no target" if target is None else f"{target[0]} {'>=' if target[1] == 'max' else '<='} {target[2]:g}"
-
-
-def _epoch_sizes(about: Mapping[str, Any], resumed: Rows | None) -> dict[str, float]:
-    """Tokens and samples of an epoch that is a pass over the dataset, as far as recorded of the whole job.
-
-    A run that is `resumed` may count on from before: the tokens between its epochs show their size.
-    """
-    count = about["epoch_completed_count"]
-    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not count:
-        return {}
-    if resumed is not None:
-        rows = sorted((row for row in resumed if row["tokens_seen"]), key=lambda row: row["epoch_index"])
-        done = fsum(float(row["fraction"]) for row in rows[1:])
-        return {"tokens": float(rows[-1]["tokens_seen"] - rows[0]["tokens_seen"]) / done} if done else {}
-    seen = {kind: about[f"epoch_{kind}_seen_count"] for kind in faults.EPOCH_KINDS}
-    return {kind: float(total) / float(count) for kind, total in seen.items() if total}
 
 
 def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:

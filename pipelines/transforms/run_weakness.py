@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from math import fsum
+from typing import Any
 
+from pipelines.analysis.comparison_faults import EPOCH_KINDS
 from pipelines.analysis.matched import Run
 from pipelines.transforms import Row, Rows
 
@@ -167,3 +170,19 @@ def uncovered(run: Run, hours: Rows) -> Iterator[str]:
             f"{without / timedelta(hours=1):,.1f} hours of run {run['run_id']} have no machine on the bill: its cost "
             "is not certain"
         )
+
+
+def epoch_sizes(about: Mapping[str, Any], resumed: Rows | None) -> dict[str, float]:
+    """Tokens and samples of an epoch that is a pass over the dataset, as far as recorded of the whole job.
+
+    A run that is `resumed` may count on from before: the tokens between its epochs show their size.
+    """
+    count = about["epoch_completed_count"]
+    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not count:
+        return {}
+    if resumed is not None:
+        rows = sorted((row for row in resumed if row["tokens_seen"]), key=lambda row: row["epoch_index"])
+        done = fsum(float(row["fraction"]) for row in rows[1:])
+        return {"tokens": float(rows[-1]["tokens_seen"] - rows[0]["tokens_seen"]) / done} if done else {}
+    seen = {kind: about[f"epoch_{kind}_seen_count"] for kind in EPOCH_KINDS}
+    return {kind: float(total) / float(count) for kind, total in seen.items() if total}
