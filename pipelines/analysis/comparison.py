@@ -20,7 +20,7 @@ from pipelines.analysis.comparison_faults import (
     warnings_of,
 )
 from pipelines.analysis.estimate import Estimate, estimate
-from pipelines.analysis.matched import Run, Side
+from pipelines.analysis.matched import Run, Side, unclear
 from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.verdict import (
     DECIDED,
@@ -33,6 +33,8 @@ from pipelines.analysis.verdict import (
 from pipelines.base.cost import BASES
 
 SIDES = ("baseline", "candidate")
+# From what part on the storage and network of one side is another amount than that of the other.
+_STORAGE_SHARE = 0.1
 
 
 def compare(
@@ -65,6 +67,10 @@ def compare(
         for name, kept in zip(SIDE_NAMES, taken.kept, strict=True):
             if runs[0]["target"] and all(run["target_duration_ms"] is None for run in kept):
                 reason = f"no run on {name} met the target {runs[0]['target_words']}"
+            if run_ids := unclear(kept):
+                reason = (
+                    f"{first_of(run_ids)} are one job, and whether each counts its work on from before is not clear"
+                )
         if not all(completed):
             reason = "all completed runs of a side are excluded; register other runs"
         counts = dict(zip((f"{side}_run_count" for side in SIDES), completed, strict=True))
@@ -95,8 +101,8 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
     found = {basis: _estimated(sides, basis, registration) for basis in BASES}
     at_list = {day: _estimated(_at_prices(sides, day, context), "repriced", registration) for day in {judged_on, today}}
     bare = {}
-    if (family := _alone_with_storage(sides)) is not None:
-        without, words = _without_storage(sides), f"without the storage and network that only {family} runs record"
+    if (which := _more_storage(sides)) is not None:
+        without, words = _without_storage(sides), f"without the storage and network {which}"
         listed = _estimated(_at_prices(without, judged_on, context), "repriced", registration)
         bare = {words: _estimated(without, "effective", registration), f"{words}, at list prices,": listed}
     quality = _quality(sides, registration, context.equal_quality)
@@ -237,10 +243,21 @@ def _at_prices(sides: tuple[Side, Side], day: date, context: Context) -> tuple[S
     return one, other
 
 
-def _alone_with_storage(sides: tuple[Side, Side]) -> str | None:
-    """The side that has attached storage or network on the bill where the other has none."""
-    costs = [fsum(float(run["attached_costs"]["effective"] or 0) for run in side.runs) for side in sides]
-    return next((name for name, cost in zip(SIDE_NAMES, costs, strict=True) if cost and cost == sum(costs)), None)
+def _more_storage(sides: tuple[Side, Side]) -> str | None:
+    """The side that has much more attached storage and network on the bill than the other, in words.
+
+    That is ten times as much a unit of work, or more by a tenth of what a unit costs on the cheaper side.
+    """
+    attached = [fsum(float(run["attached_costs"]["effective"] or 0) for run in side.runs) for side in sides]
+    units = [fsum(job.units for job in side.jobs) for side in sides]
+    per_unit = [cost / done for cost, done in zip(attached, units, strict=True)]
+    less, more = sorted(per_unit)
+    samples = [side.sample("effective") for side in sides]
+    least = min((float(sample.unit_cost) for sample in samples if sample), default=0.0)
+    if more <= 0 or (less > _STORAGE_SHARE * more and more - less <= _STORAGE_SHARE * least):
+        return None
+    family = SIDE_NAMES[per_unit.index(more)]
+    return f"that only {family} runs record" if less == 0 else f"of which {family} runs record more"
 
 
 def _without_storage(sides: tuple[Side, Side]) -> tuple[Side, Side]:

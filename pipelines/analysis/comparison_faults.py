@@ -7,7 +7,7 @@ from statistics import median
 
 from pipelines.analysis.compared_runs import Context, Taken, starts_of
 from pipelines.analysis.estimate import Estimate
-from pipelines.analysis.matched import Job, Run, Side, at_once, has_failed
+from pipelines.analysis.matched import Job, Run, Side, at_once, generations, has_failed
 from pipelines.analysis.registration import Quality, Registration
 from pipelines.analysis.verdict import RUN_FLOOR, minus
 from pipelines.base.dates import month_spans
@@ -31,7 +31,7 @@ TRAIN_SPLITS = ("train", "training")
 # By what epochs are compared, the first that both sides record, and how far one may be from the dataset or another.
 EPOCH_KINDS = ("tokens", "samples")
 _DATASET_TOLERANCE = 0.05
-# How many times as often one side may be evaluated up to its target as the other.
+# How many times as often one side may be evaluated up to its target as the other, in all and by the hour.
 _EVALUATION_FACTOR = 2
 
 
@@ -80,12 +80,9 @@ def faults_of(sides: tuple[Side, Side], registration: Registration | None, quali
 
 
 def _unequal_epochs(sides: tuple[Side, Side]) -> list[str]:
-    """That an epoch of some job is no pass over what that of another is; a resumed run may count on from before."""
+    """That an epoch of some run is no pass over what that of another is."""
     for kind in EPOCH_KINDS:
-        known = [
-            [run for job in side.jobs for run in [run for run in job.runs if kind in run["epoch_sizes"]][:1]]
-            for side in sides
-        ]
+        known = [[run for run in side.runs if kind in run["epoch_sizes"]] for side in sides]
         if all(known):
             ordered = sorted([*known[0], *known[1]], key=lambda run: run["epoch_sizes"][kind])
             least, most = (run["epoch_sizes"][kind] for run in (ordered[0], ordered[-1]))
@@ -146,21 +143,27 @@ def rarely_evaluated(sides: tuple[Side, Side], found: Estimate | None) -> Iterat
     """
     if sides[0].measure != "cost_to_target" or found is None or found.conclusion in (None, "undecided"):
         return
-    counts = [median(sum(run["evaluation_count"] for run in job.runs) for job in side.succeeded) for side in sides]
+    evaluated = [[_evaluated(job) for job in side.succeeded] for side in sides]
+    counts = [median(count for count, _ in jobs) for jobs in evaluated]
+    hours = [median(whole / max(1, count) for count, whole in jobs) for jobs in evaluated]
     rare = 0 if found.saving > 0 else 1
-    if counts[rare] and counts[1 - rare] > _EVALUATION_FACTOR * counts[rare]:
-        hours = [f"{median(map(_hours_per_evaluation, side.succeeded)):,.1f}" for side in sides]
+    # A slower machine takes longer from step to step, and a longer run has more hours to be evaluated in.
+    is_rare = counts[rare] and counts[1 - rare] > _EVALUATION_FACTOR * counts[rare]
+    if is_rare and hours[rare] > _EVALUATION_FACTOR * hours[1 - rare]:
+        every = [f"every {between:,.1f} hours" for between in hours]
         yield (
-            f"{SIDE_NAMES[rare]} runs were evaluated every {hours[rare]} hours up to the target and "
-            f"{SIDE_NAMES[1 - rare]} runs every {hours[1 - rare]} hours, so the former may have met it much earlier"
+            f"{SIDE_NAMES[rare]} runs were evaluated {every[rare]} up to the target and {SIDE_NAMES[1 - rare]} runs "
+            f"{every[1 - rare]}, so the former may have met it much earlier"
         )
 
 
-def _hours_per_evaluation(job: Job) -> float:
-    times = [run["target_duration_ms"] for run in job.runs]
-    lasted = [(run["ended_at"] - run["started_at"]).total_seconds() * 1000 for run in job.runs]
+def _evaluated(job: Job) -> tuple[int, float]:
+    """How often a job was evaluated up to its target, in how many hours; its nodes recorded the same evaluations."""
+    runs = [max(nodes, key=lambda run: run["evaluation_count"]) for nodes in generations(job.runs)]
+    times = [run["target_duration_ms"] for run in runs]
+    lasted = [(run["ended_at"] - run["started_at"]).total_seconds() * 1000 for run in runs]
     used = fsum(whole if time is None else float(time) for time, whole in zip(times, lasted, strict=True))
-    return used / 3_600_000 / max(1, sum(run["evaluation_count"] for run in job.runs))
+    return sum(run["evaluation_count"] for run in runs), used / 3_600_000
 
 
 def _hidden(taken: Taken, context: Context) -> Iterator[str]:

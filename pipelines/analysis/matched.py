@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import pairwise
 from math import fsum
+from statistics import median
 from typing import Any
 
 from pipelines.analysis.estimate import Sample, joined, sample
@@ -25,6 +27,8 @@ MEASURES = {
     "cost_per_million_tokens": "million_token_count",
 }
 FAILED = ("failed", "killed", "abandoned", "unknown")
+# The first count of tokens from 0 is about a step; of how many steps at most, as the first may be longer.
+_FIRST_STEP = 1.5
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,15 @@ def choose(baseline: Sequence[Run], candidate: Sequence[Run]) -> tuple[Side, Sid
     return None
 
 
+def unclear(runs: Sequence[Run]) -> list[str]:
+    """The runs of the first job that has several, each with recorded work, and of which the sum of work is unknown."""
+    for own in map(ended_of, jobs_of(runs)):
+        for measure in _measures(own):
+            if None not in [_units(run, measure) for run in own] and _job_units(own, measure) is None:
+                return [run["run_id"] for run in own]
+    return []
+
+
 def one_side(runs: Sequence[Run], measure: str | None = None) -> Side | None:
     """A side by a measure, or by the strongest it has; None where no run did such work, or one that completed did not
     record how much."""
@@ -102,11 +115,8 @@ def one_side(runs: Sequence[Run], measure: str | None = None) -> Side | None:
         return next((side for name in _measures(runs) if (side := one_side(runs, name))), None)
     every = jobs_of(runs)
     ended = [own for job in every if (own := ended_of(job))]
-    done = [[_units(run, measure) for run in own] for own in ended]
-    if any(None in units for units in done):
-        return None
-    jobs = tuple(Job(tuple(own), max(filter(None, units), default=0.0)) for own, units in zip(ended, done, strict=True))
-    if not any(job.units for job in jobs):
+    jobs = tuple(Job(tuple(own), units) for own in ended if (units := _job_units(own, measure)) is not None)
+    if len(jobs) < len(ended) or not any(job.units for job in jobs):
         return None
     return Side(measure, jobs, tuple(run for job in every for run in job if run["status"] == "running"))
 
@@ -143,6 +153,65 @@ def result_at(run: Run) -> datetime:
 def _measures(runs: Sequence[Run]) -> Iterable[str]:
     """Work towards a target is the target, whatever else was measured (design 5)."""
     return ["cost_to_target"] if any(run["target"] for run in runs) else MEASURES
+
+
+def _job_units(own: Sequence[Run], measure: str) -> float | None:
+    """The work of a job up to its last run that succeeded, what several of its runs record once; None if unknown.
+
+    Nodes and repeated runs record the same work. Resumed runs count epochs and tokens on from before, or from 0.
+    """
+    units = [_units(run, measure) for run in own]
+    if None in units:
+        return None
+    last = max((number for number, done in enumerate(units) if done), default=-1)
+    runs, column = own[: last + 1], MEASURES[measure]
+    if column is None or len(runs) < 2:
+        return max(filter(None, units), default=0.0)
+    if measure == "cost_per_epoch" and all(run["epochs"] for run in runs if run[column]):
+        return _distinct_epochs(runs)
+    total, most = 0.0, 0.0
+    for number, resumed in enumerate(generations(runs)):
+        done = max(float(run[column] or 0) for run in resumed)
+        counts = {_counts_on(run) for run in resumed if run[column]} if number and most else set()
+        if len(counts) > 1 or None in counts:
+            return None
+        total, most = (total + most, done) if counts == {False} else (total, max(most, done))
+    return total + most
+
+
+def _distinct_epochs(runs: Sequence[Run]) -> float | None:
+    """Epochs by their index; None if a run begins with no later epoch than the one it continues: new ones or again?"""
+    by_id = {run["run_id"]: run for run in runs if run["epochs"]}
+    for run in by_id.values():
+        before = by_id.get(run.get("resumed_run_id", ""))
+        if before and min(run["epochs"]) <= min(before["epochs"]):
+            return None
+    done: dict[int, float] = {}
+    for run in by_id.values():
+        for index, fraction in run["epochs"].items():
+            done[index] = max(float(fraction), done.get(index, 0.0))
+    return fsum(done.values())
+
+
+def generations(runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs by how many runs of the job each continues."""
+    parents = {run["run_id"]: run.get("resumed_run_id") for run in runs}
+    found: dict[int, list[Run]] = {}
+    for run in runs:
+        seen, at = {run["run_id"]}, parents[run["run_id"]]
+        while at in parents and at not in seen:
+            seen.add(at)
+            at = parents[at]
+        found.setdefault(len(seen), []).append(run)
+    return [found[depth] for depth in sorted(found)]
+
+
+def _counts_on(run: Run) -> bool | None:
+    """Whether the tokens that a resumed run records count on from before: its first count is then more than a step."""
+    seen = run["token_counts"]
+    if len(seen) < 2:
+        return None
+    return seen[0] > _FIRST_STEP * median(after - before for before, after in pairwise(seen))
 
 
 def _units(run: Run, measure: str) -> float | None:

@@ -13,7 +13,15 @@ from pipelines.analysis.matched import Run, at_once
 from pipelines.base.cost import BASES
 from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.run_evaluation import evaluated
-from pipelines.transforms.run_weakness import JOIN_GRACE, overbookings, unbilled, warm_starts, weaknesses
+from pipelines.transforms.run_weakness import (
+    JOIN_GRACE,
+    epoch_sizes,
+    overbookings,
+    unbilled,
+    uncovered,
+    warm_starts,
+    weaknesses,
+)
 from pipelines.transforms.run_weakness import QUERIES as WEAKNESS_QUERIES
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
@@ -103,7 +111,10 @@ def runs_of(table: Frames) -> list[Run]:
     evaluations = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
     shared = _rows_by("run_id", table["fct_resource_share_hourly"])
     gaps = _rows_by("run_id", table["detail_claim_gap_monthly"])
-    restores, epochs = (_rows_by("run_id", table[f"stg_tracker__{name}"]) for name in ("phase", "epoch"))
+    unmet = _rows_by("run_id", table["stg_tracker__attempt"])
+    restores, epochs, saves = (
+        _rows_by("run_id", table[f"stg_tracker__{name}"]) for name in ("phase", "epoch", "checkpoint")
+    )
     for run_id, run in found.items():
         about = described[run_id]
         target = about["target_metric"], about["target_direction"], about["target_value"]
@@ -113,16 +124,24 @@ def runs_of(table: Frames) -> list[Run]:
         run["machines"] = sorted({one["resource_id"] for one in held})
         run["base_checkpoint_id"] = bases.get(run_id)
         run |= evaluations[run_id]
-        run["epoch_sizes"] = _epoch_sizes(about)
-        tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
-        run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
-        run["uncertain"] = [*overbookings(run_id, shared.get(run_id, [])), *unbilled(run_id, gaps.get(run_id, []))]
+        run["epochs"] = {row["epoch_index"]: row["fraction"] for row in epochs.get(run_id, [])}
+        counts = {row["tokens_seen"] for row in (*epochs.get(run_id, []), *saves.get(run_id, []))}
+        run["token_counts"] = sorted(filter(None, counts))
+        run["uncertain"] = [
+            *overbookings(run_id, shared.get(run_id, [])),
+            *(unbilled(run_id, gaps[run_id]) if run_id in gaps else uncovered(run, unmet.get(run_id, []))),
+        ]
         run["warnings"] = [
             *run["uncertain"],
-            *warm_starts(run, restores.get(run_id, []), epochs.get(run_id, [])),
+            *warm_starts(run, restores.get(run_id, [])),
             *weaknesses(run, stays.get(run_id, []), on_machine, idle),
         ]
     _add_jobs(found, table["dim_run_ancestor"])
+    for run_id, run in found.items():
+        about = described[run_id]
+        run["epoch_sizes"] = epoch_sizes(about, epochs.get(run_id, []) if "resumed_run_id" in run else None)
+        tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
+        run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
     return list(found.values())
 
 
@@ -185,15 +204,6 @@ def _rows_by(column: str, frame: pl.DataFrame) -> dict[str, Rows]:
 
 def target_words(target: tuple[str, str, float] | None) -> str:
     return "no target" if target is None else f"{target[0]} {'>=' if target[1] == 'max' else '<='} {target[2]:g}"
-
-
-def _epoch_sizes(about: Mapping[str, Any]) -> dict[str, float]:
-    """Tokens and samples of an epoch that is a pass over the dataset, as far as recorded of the whole job."""
-    epochs = about["epoch_completed_count"]
-    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not epochs:
-        return {}
-    seen = {kind: about[f"epoch_{kind}_seen_count"] for kind in faults.EPOCH_KINDS}
-    return {kind: float(count) / float(epochs) for kind, count in seen.items() if count}
 
 
 def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:

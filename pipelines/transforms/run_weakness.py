@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from math import fsum
+from typing import Any
 
+from pipelines.analysis.comparison_faults import EPOCH_KINDS
 from pipelines.analysis.matched import Run
 from pipelines.transforms import Row, Rows
 
 # Idle time before a machine joins its run that is not its boot, and the least share of the run's cost it is.
 JOIN_GRACE, _LEAST_SHARE = timedelta(minutes=5), 0.05
+_NONE = timedelta(0)
 # Hours in which a machine of a run stood idle, and recorded time that is not on the bill. Runs whose first attempt
-# restores what they did not save before (MLPerf logs call the staging of data so), and those whose first epoch is not
-# the first; some count from 0.
+# restores what they did not save before (MLPerf logs call the staging of data so), and the epochs and tokens of runs.
 QUERIES = {
     "fct_ledger_piece": """
         select resource_id, hour_started_at, sum(effective_cost_usd) as idle_usd,
@@ -34,13 +37,24 @@ QUERIES = {
         left join (select run_id, min(durable_at) as durable_at from stg_tracker__checkpoint group by run_id) as saved
             on saved.run_id = phase.run_id and saved.durable_at <= phase.started_at
         where phase.phase = 'restore' and saved.run_id is null and coalesce(run.source_system, '') <> 'mllog'""",
-    # Only the query of phases reads these two.
-    "stg_tracker__attempt": "select run_id from stg_tracker__attempt limit 0",
-    "stg_tracker__checkpoint": "select run_id from stg_tracker__checkpoint limit 0",
+    # Hours of runs that only tags join to machines, in which none of these is on the bill.
+    "stg_tracker__attempt": """
+        select attempt.run_id, greatest(attempt.started_at, attempt.hour_at) as started_at,
+            least(attempt.ended_at, attempt.hour_at + interval 1 hour) as ended_at
+        from (select *, unnest(generate_series(date_trunc('hour', started_at), ended_at, interval 1 hour)) as hour_at
+            from stg_tracker__attempt) as attempt
+        semi join fct_run_machine as machine on machine.run_id = attempt.run_id
+        anti join stg_tracker__resource as known on known.run_id = attempt.run_id
+        anti join (select share.run_id, share.hour_started_at
+            from fct_resource_share_hourly as share
+            join fct_run_machine as machine
+                on machine.run_id = share.run_id and machine.resource_id = share.resource_id) as billed
+            on billed.run_id = attempt.run_id and billed.hour_started_at = attempt.hour_at""",
+    "stg_tracker__checkpoint": "select distinct run_id, tokens_seen from stg_tracker__checkpoint where tokens_seen > 0",
     "stg_tracker__epoch": """
-        select run_id, min(epoch_index) as first_epoch_index
+        select run_id, epoch_index, max(fraction) as fraction, max(tokens_seen) as tokens_seen
         from stg_tracker__epoch
-        group by run_id having min(epoch_index) > 1""",
+        group by run_id, epoch_index""",
 }
 
 
@@ -127,10 +141,12 @@ def overbookings(run_id: str, hours: Rows) -> Iterator[str]:
         )
 
 
-def warm_starts(run: Run, restores: Rows, epochs: Rows) -> Iterator[str]:
-    """That a run without a recorded base checkpoint begins from one; `restores` and `epochs` have a row if so."""
-    if run["base_checkpoint_id"] is None and (restores or epochs):
-        first = "a restore" if restores else f"epoch {epochs[0]['first_epoch_index']}"
+def warm_starts(run: Run, restores: Rows) -> Iterator[str]:
+    """That a run without a recorded base checkpoint begins from one; `restores` has a row if so."""
+    # Some count epochs from 0.
+    first_epoch = min(run["epochs"], default=1)
+    if run["base_checkpoint_id"] is None and (restores or first_epoch > 1):
+        first = "a restore" if restores else f"epoch {first_epoch}"
         yield f"run {run['run_id']} begins with {first} and records no base checkpoint: it may not start from nothing"
 
 
@@ -143,3 +159,30 @@ def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:
             f"run {run_id} recorded {gap['gap_hours']:,.1f} hours of its accelerators that are not on the "
             f"bill{dollars}: its cost is not certain"
         )
+
+
+def uncovered(run: Run, hours: Rows) -> Iterator[str]:
+    """That no machine of the run is on the bill while it worked; `hours` has a row for each part of such an hour."""
+    done = run["target_at"] or run["ended_at"]
+    without = sum((max(min(hour["ended_at"], done) - hour["started_at"], _NONE) for hour in hours), _NONE)
+    if without > JOIN_GRACE:
+        yield (
+            f"{without / timedelta(hours=1):,.1f} hours of run {run['run_id']} have no machine on the bill: its cost "
+            "is not certain"
+        )
+
+
+def epoch_sizes(about: Mapping[str, Any], resumed: Rows | None) -> dict[str, float]:
+    """Tokens and samples of an epoch that is a pass over the dataset, as far as recorded of the whole job.
+
+    A run that is `resumed` may count on from before: the tokens between its epochs show their size.
+    """
+    count = about["epoch_completed_count"]
+    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not count:
+        return {}
+    if resumed is not None:
+        rows = sorted((row for row in resumed if row["tokens_seen"]), key=lambda row: row["epoch_index"])
+        done = fsum(float(row["fraction"]) for row in rows[1:])
+        return {"tokens": float(rows[-1]["tokens_seen"] - rows[0]["tokens_seen"]) / done} if done else {}
+    seen = {kind: about[f"epoch_{kind}_seen_count"] for kind in EPOCH_KINDS}
+    return {kind: float(total) / float(count) for kind, total in seen.items() if total}

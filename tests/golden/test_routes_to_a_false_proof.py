@@ -115,14 +115,15 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
         if "restores" in run:
             phase = {"attempt_no": 1, "phase": "restore", "started_at": start, "ended_at": start + timedelta(minutes=1)}
             made["tracker_phase"].append(own | phase)
-        if "epoch_tokens" in run:
+        single = [(run.get("epoch", 1), run["epoch_tokens"])] if "epoch_tokens" in run else []
+        for index, seen in run.get("epochs", single):
             made["tracker_epoch"].append(
                 own
                 | {
                     "attempt_no": 1,
-                    "epoch_index": run.get("epoch", 1),
+                    "epoch_index": index,
                     "completed_at": end,
-                    "tokens_seen": run["epoch_tokens"],
+                    "tokens_seen": seen,
                     "samples_seen": run.get("epoch_samples"),
                     "fraction": 1.0,
                 }
@@ -368,6 +369,14 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         ],
         "run trainium-3 recorded 8.0 hours of its accelerators that are not on the bill, about $10.75",
     ),
+    # From 10:00 to 12:30, and the bill has half an hour from 10:00.
+    "a machine that its tags name for a part of its run": (
+        lambda runs: [
+            run | {"known_by": "tag"} | ({"hours": 2.5, "billed_hours": 0.5} if run["kind"] == TRN1 else {})
+            for run in runs
+        ],
+        "1.5 hours of run trainium-1 have no machine on the bill: its cost is not certain",
+    ),
     "a negotiated rate on one side": (
         lambda runs: [
             run
@@ -572,6 +581,30 @@ def scored(loss: bool, *scores: tuple[str, str, int, Callable[[int, str], float]
 def test_every_final_metric_of_an_evaluation_split_agrees(runs: Runs, expected: str, sentence: str) -> None:
     row = verdict(runs, False)
     assert (row["verdict"], sentence in row["verdict_reason"]) == (expected, True), row["verdict_reason"]
+
+
+@pytest.mark.parametrize(("size", "verdict_of"), [(1e9, "supported"), (5e8, "not comparable")])
+def test_a_job_of_two_runs_is_compared_by_the_epochs_of_both(size: float, verdict_of: str) -> None:
+    """Each GPU job is two runs of two epochs; the second counts on from the first, in epochs of so many tokens.
+
+    Twice 0.8, 0.88 and 0.968 hours are 12 epochs: 2 × 2.648 × 55.04 / 12 = 24.290987.
+    """
+    record = NO_TARGET | {"dataset_tokens": 1e9}
+    runs = []
+    for run in sound():
+        epochs = [(n, n * 1e9) for n in range(1, 5)]
+        runs.append(run | {"record": record, "epochs": epochs[:2] if run["kind"] == P5 else epochs})
+        if run["kind"] == P5:
+            runs[-1]["loss"] = None
+            later = {"epochs": [(3, 2e9 + size), (4, 2e9 + 2 * size)], "run_id": f"{run['run_id']}-b"}
+            resumed = {"parent_run_id": run["run_id"], "base_checkpoint_id": "saved"}
+            runs.append(run | later | {"machine": f"{run['machine']}b", "hour": 12, "record": record | resumed})
+    row = verdict(runs, False)
+    assert (row["verdict"], row["baseline_run_count"]) == (verdict_of, 3), row["verdict_reason"]
+    if verdict_of == "not comparable":
+        assert "an epoch of run gpu-1-b has 50.0% of the dataset's tokens" in row["verdict_reason"]
+    else:
+        assert float(row["baseline_unit_cost_usd"]) == pytest.approx(24.290987, abs=1e-6)
 
 
 @pytest.mark.parametrize(

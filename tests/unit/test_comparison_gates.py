@@ -72,6 +72,8 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "final": {("eval_loss", "eval"): 2.0 + int(name[-1]) / 100},
         "still": set(),
         "epoch_sizes": {},
+        "epochs": {},
+        "token_counts": [],
         "tokens_per_dataset": None,
         "warnings": [],
         "near_evaluations": (),
@@ -139,29 +141,27 @@ def test_half_the_cost_thrice_shows_no_failure_rate_and_is_inconclusive() -> Non
     )
 
 
+@pytest.mark.parametrize("trainium_usd", [0, 0.01, 1])
 @pytest.mark.parametrize(("chip", "expected"), [(0.2, "indicative"), (0.8, "proven")])
-def test_storage_of_one_side_alone_decides_nothing(chip: float, expected: str) -> None:
+def test_storage_of_one_side_alone_or_mostly_decides_nothing(chip: float, expected: str, trainium_usd: float) -> None:
     """Of 10, 11 and 12.1 a part is the chips' and the rest storage, against 2.5, 2.75 and 3.025 on Trainium.
 
     A fifth is 2, 2.2 and 2.42, less than on Trainium; four fifths are 3.2 times the cost on Trainium, and 3.2 is above
-    2.209975 × 1.240878, by which the interval of three runs a side widens (test_routes_to_a_false_proof.py).
+    2.209975 × 1.240878, by which the interval of three runs a side widens (test_routes_to_a_false_proof.py). A little
+    storage on Trainium changes nothing.
     """
-    gpu = [
-        run(
-            f"gpu-{number}",
-            GPU,
-            cost,
-            attached_list_cost_usd=cost * (1 - chip),
-            attached_costs=dict.fromkeys(("effective", "list"), cost * (1 - chip)),
-            accelerator_hours=8 * cost * chip,
-            target_accelerator_hours=8 * cost * chip,
-        )
-        for number, cost in enumerate(BASE, 1)
-    ]
-    verdict, reason = judged(gpu, side(TRAINIUM, QUARTER), registration=registered())
-    assert (verdict, "without the storage and network that only GPU runs record" in reason) == (
-        expected,
-        expected == "indicative",
+    gpu = [stored(f"gpu-{number}", GPU, cost, cost * (1 - chip)) for number, cost in enumerate(BASE, 1)]
+    trainium = [stored(f"trn-{number}", TRAINIUM, cost, trainium_usd) for number, cost in enumerate(QUARTER, 1)]
+    verdict, reason = judged(gpu, trainium, registration=registered())
+    words = "that only GPU runs record" if trainium_usd == 0 else "of which GPU runs record more"
+    assert (verdict, f"without the storage and network {words}" in reason) == (expected, expected == "indicative")
+
+
+def stored(name: str, kind: str, cost: float, usd: float) -> Row:
+    """A run of so many USD, so many of them of what is attached."""
+    hours: Row = dict.fromkeys(("accelerator_hours", "target_accelerator_hours"), 8 * (cost - usd))
+    return run(
+        name, kind, cost, attached_list_cost_usd=usd, attached_costs=dict.fromkeys(("effective", "list"), usd), **hours
     )
 
 
@@ -174,6 +174,19 @@ def test_an_expensive_side_that_is_rarely_evaluated_may_have_met_its_target_earl
     verdict, reason = judged(*sides, registration=registered())
     words = "GPU runs were evaluated every 1.0 hours up to the target and Trainium runs every 0.3 hours"
     assert (verdict, words in reason) == (expected, expected == "indicative")
+
+
+@pytest.mark.parametrize(("nodes", "hours", "evaluations"), [(2, 1, 2), (1, 3, 3), (2, 3, 3)])
+def test_neither_nodes_nor_longer_runs_are_evaluated_more_often(nodes: int, hours: int, evaluations: int) -> None:
+    """GPU runs are evaluated once an hour; Trainium runs twice, and once an hour in three hours."""
+    known = {"evaluation_count": evaluations, "target_duration_ms": hours * 3_600_000}
+    trainium = [
+        run(f"trn-{node}{number}", TRAINIUM, cost / nodes, job_id=f"{number}", machines=[f"trn-{number}"], **known)
+        for number, cost in enumerate(QUARTER, 1)
+        for node in range(nodes)
+    ]
+    longer = [own | {"ended_at": own["started_at"] + timedelta(hours=hours)} for own in trainium]
+    assert judged(side(GPU, BASE), longer, registration=registered())[0] == "proven"
 
 
 def test_a_failure_rate_that_leaves_a_run_out_proves_nothing() -> None:
@@ -465,3 +478,56 @@ def test_a_later_result_costs_its_delay() -> None:
     row = {"baseline_hours_to_target": 24.0, "candidate_hours_to_target": 36.0}
     assert delay_cost(row, Decimal(500)) == 250
     assert delay_cost(row, None) is delay_cost({**row, "baseline_hours_to_target": None}, Decimal(500)) is None
+
+
+def chain(kind: str, costs: Sequence[float], *parts: Row) -> list[Row]:
+    """Jobs without a target of so many USD, each a run per part that is resumed from the one before."""
+    runs = []
+    for number, cost in enumerate(costs, 1):
+        for place, part in enumerate(parts):
+            at = datetime(2026, 7, 14, 10) + timedelta(hours=place)
+            of_job = f"{kind[:3]}-{number}"
+            resumed = {"resumed_run_id": f"{of_job}-{place - 1}{number}"} if place else {}
+            known = {"job_id": of_job, "machines": [of_job], "started_at": at, "ended_at": at + timedelta(hours=1)}
+            work = {"target": None, "target_words": "no target", "target_split": None, "target_duration_ms": None}
+            runs.append(run(f"{of_job}-{place}{number}", kind, cost / len(parts), **known | resumed | work | part))
+    return runs
+
+
+def epochs(first: int, last: int, **more: Any) -> Row:
+    return {"epochs": dict.fromkeys(range(first, last + 1), 1.0), "epoch_completed_count": last - first + 1, **more}
+
+
+def tokens(*millions: float, **more: Any) -> Row:
+    """The tokens of a run at each of its records."""
+    return {"token_counts": [1e6 * seen for seen in millions], "million_token_count": millions[-1], **more}
+
+
+NOT_CLEAR = "are one job, and whether each counts its work on from before is not clear"
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ([epochs(1, 10)], 10),
+        ([epochs(1, 5), epochs(6, 10)], 10),
+        # The first is killed in its seventh epoch and repeats what it did after its checkpoint.
+        ([epochs(1, 6, status="killed"), epochs(6, 10)], 10),
+        # Two nodes record the same work; what fails at the end does none.
+        ([epochs(1, 10), epochs(1, 10, resumed_run_id=None)], 10),
+        ([epochs(1, 5), epochs(6, 10, status="failed")], 5),
+        # New epochs that count from 1, or those of before again?
+        ([epochs(1, 5), epochs(1, 5)], None),
+        ([tokens(1, 2, 3, 4, 5), tokens(6, 7, 8, 9, 10)], 10),
+        ([tokens(1, 2, 3, 4, 5), tokens(1, 2, 3, 4, 5)], 10),
+        ([tokens(1, 2, 3, 4, 5), tokens(1, 2, 3, 4, 5, resumed_run_id=None)], 5),
+        # One count each: 10 millions in all, or 15.
+        ([tokens(5), tokens(10)], None),
+    ],
+)  # fmt: skip
+def test_the_work_of_a_job_of_several_runs_counts_once(parts: list[Row], expected: float | None) -> None:
+    """A job costs 10 on average, whoever splits it into runs."""
+    whole = epochs(1, 10) if parts[0].get("epochs") else tokens(5, 10)
+    row = row_of(chain(GPU, (9, 10, 11), *parts), chain(TRAINIUM, (9, 10, 11), whole))
+    assert (row["verdict"] == "not comparable", NOT_CLEAR in row["verdict_reason"]) == (expected is None,) * 2
+    assert row.get("baseline_unit_cost_usd") == (expected and pytest.approx(10 / expected))
