@@ -8,13 +8,12 @@ from collections import Counter
 import polars as pl
 
 from pipelines.analysis.comparison_faults import MATCHED
-from pipelines.analysis.matched import MEASURES, Run, ended_of, jobs_of, one_side
+from pipelines.analysis.matched import Run, ended_of, jobs_of, one_side
 from pipelines.transforms import Row, Rows, run_pair
-from pipelines.transforms.run_pair import runs_of
+from pipelines.transforms.run_pair import JOB_COUNTS, runs_of
 
 INPUTS = run_pair.INPUTS
 QUERIES = run_pair.QUERIES
-_COUNTS = dict(zip(MEASURES, ("job_target_count", "job_epoch_count", "job_million_token_count"), strict=True))
 
 
 def build(**table: pl.DataFrame) -> Rows:
@@ -35,5 +34,5 @@ def _whole(own: list[Run]) -> tuple[str, str | None, Row]:
     """The first run of a job, the last that ended, and the units of both and all between; 0 where nothing is done."""
     ended = ended_of(own)
     last = max(ended, key=lambda run: (run["ended_at"], run["run_id"]))["run_id"] if ended else None
-    sides = {name: one_side(own, measure) for measure, name in _COUNTS.items()}
+    sides = {name: one_side(own, measure) for measure, name in JOB_COUNTS.items()}
     return own[0]["run_id"], last, {name: side.jobs[0].units if side else 0.0 for name, side in sides.items()}
