@@ -130,6 +130,30 @@ def test_one_job_of_two_run_ids_does_its_units_once(tmp_path: Path) -> None:
     assert month_of_one_epoch(tmp_path, twin="run-b")[1:4] == (1, Decimal(20), Decimal("35.04"))
 
 
+def test_a_job_of_two_run_ids_reaches_its_target_once(tmp_path: Path) -> None:
+    """Both met it at the end of the hour, each on half of a machine at 20.00."""
+    start, hour = datetime(2026, 7, 14, 10), timedelta(hours=1)
+    met = {
+        "event": "evaluation",
+        "at": "2026-07-14T11:00:00Z",
+        "metric": "loss",
+        "split": "val",
+        "value": 1.9,
+        "step": 5,
+    }
+    target = {"model": "m", "target_metric": "loss", "target_value": 2.0, "target_direction": "min"}
+    events = [
+        event | ({"accelerators_used": 8} if event["event"] == "resource_joined" else {})
+        for run_id in ("run-a", "run-b")
+        for event in one_attempt(run_id, ["i-0a"], "trn1.32xlarge", start, hour, [met], **target)
+    ]
+    export = write_export(tmp_path, {"2026-07": instance_time("i-0a", "trn1.32xlarge", "20.00", start, hour)})
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
+    columns = "run_count, reached_run_count, cost_per_reached_target_usd"
+    rows = ask(lazy_warehouse(config), f"select {columns} from detail_workload_cost").rows()
+    assert rows == [(2, 1, Decimal(20))]
+
+
 def test_another_currency_has_no_baseline(tmp_path: Path) -> None:
     """The book is in dollars: a bill in euro avoids an unknown amount, which is not zero; stranded is nothing."""
     row = month_of_one_epoch(tmp_path, line_item_currency_code="EUR")
