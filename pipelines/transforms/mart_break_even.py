@@ -15,6 +15,7 @@ def build(**table: pl.DataFrame) -> Rows:
     """Every declared port; null where nothing measures or plans what a figure needs."""
     days = table["fct_run"].select("run_id", begun_date=pl.col("started_at").dt.date())
     savings, adjustments = table["detail_savings_run"].join(days, on="run_id"), table["detail_savings_adjustment"]
+    savings = savings.filter(~pl.col("is_other_work")).with_columns(pl.col("begun_date").min().over("job_id"))
     return [_row(found, savings, adjustments) for found in port_cases(table)]
 
 
@@ -91,10 +92,11 @@ def _realized(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame)
     )
     if runs.is_empty() and adjusted.is_empty():
         return {}
-    row: Row = {"realized_run_count": runs.height}
+    count = runs["job_id"].n_unique()
+    row: Row = {"realized_run_count": count}
     planned_usd, planned_ratio = port["planned_baseline_cost_per_run_usd"], port["planned_saving_ratio"]
     if planned_usd is not None and planned_ratio is not None:
-        row["planned_saving_usd"] = runs.height * float(planned_usd) * planned_ratio
+        row["planned_saving_usd"] = count * float(planned_usd) * planned_ratio
     avoided = runs.select(pl.col("baseline_cost_usd") - pl.col("actual_cost_usd")).to_series()
     if not avoided.null_count():
         row["realized_saving_usd"] = float(avoided.sum()) + float(adjusted["adjustment_usd"].sum())

@@ -8,14 +8,14 @@ import polars as pl
 
 from pipelines.analysis.break_even import Case
 from pipelines.transforms import Frames, Row
-from pipelines.transforms.run_pair import PAIR_KEY
+from pipelines.transforms.run_pair import JOB_COUNTS, PAIR_KEY
 
 # Ports are declared in USD, so only bills in USD are compared with them.
 CURRENCY = "USD"
 BASIS = "effective"
 INPUTS = (
     "declared_port", "declared_port_run", "mart_silicon_comparison", "detail_compared_run", "fct_run",
-    "detail_run_unit_cost", "stg_proof__registration",
+    "detail_run_job", "stg_proof__registration",
 )  # fmt: skip
 KINDS = ("pilot", "validation", "failed_pair")
 _TYPES = ("baseline_instance_type", "candidate_instance_type")
@@ -80,15 +80,19 @@ def port_cases(table: Frames) -> Iterator[PortCase]:
         found = PortCase(port, {"engineering": engineering, **dict.fromkeys(KINDS, 0.0), "further": further})
         _add_runs(found, own, fct_run)
         _add_saving(found, table["mart_silicon_comparison"], done)
-        _add_cadence(found, fct_run.join(own, on="run_id", how="anti"))
+        jobs = table["detail_run_job"].select("run_id", "job_id")
+        _add_cadence(found, fct_run.join(own, on="run_id", how="anti").join(jobs, on="run_id", how="left"))
         yield found
 
 
 def compared_units(table: Frames) -> pl.DataFrame:
-    """The compared runs of each pair with the units of work they did."""
+    """The compared jobs of each pair with the units of work they did."""
     compared = table["detail_compared_run"].filter(comparison_part="compared", cost_basis=BASIS)
-    units = table["detail_run_unit_cost"].select("run_id", "unit_measure", "unit_count")
-    return compared.join(units, on=["run_id", "unit_measure"])
+    counts = table["detail_run_job"].unpivot(list(JOB_COUNTS.values()), index="job_id", variable_name="count").unique()
+    units = counts.with_columns(unit_measure=pl.col("count").replace_strict({to: of for of, to in JOB_COUNTS.items()}))
+    jobs = compared.join(table["detail_run_job"].select("run_id", "job_id"), on="run_id")
+    jobs = jobs.unique([*PAIR_KEY, "job_id"]).join(units, on=["job_id", "unit_measure"])
+    return jobs.rename({"value": "unit_count"})
 
 
 def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str, basis: str = BASIS) -> Row | None:
@@ -114,18 +118,23 @@ def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str, basis: 
 
 
 def units_of(pair: Row, done: pl.DataFrame) -> float | None:
-    """Units of work a compared run of the pair does, on average; `done` has those runs with their units."""
-    own = done.filter(**{name: pair[name] for name in PAIR_KEY}).sort("run_id")["unit_count"]
+    """Units of work a compared job of the pair does, on average; `done` has those jobs with their units."""
+    own = done.filter(**{name: pair[name] for name in PAIR_KEY}).sort("job_id")["unit_count"]
     return sum(map(float, own)) / len(own) if len(own) else None
 
 
 def runs_per_month(runs: pl.DataFrame) -> float | None:
-    """Completed runs a month over the 90 days before the newest of these, or since the first one, a month at least."""
+    """Completed runs a month over the 90 days before the newest of these, or since the first one, a month at least.
+
+    Run ids of one job are one run; `job_id` is null where detail_run_job lacks the run.
+    """
     # What only compiles or evaluates serves other runs.
     serves = pl.col("purpose").fill_null("").is_in(["compile_only", "eval_only"])
     done = runs.filter(~serves, status="completed").drop_nulls(["started_at", "ended_at"])
     if not done.height:
         return None
+    times = pl.col("started_at").min(), pl.col("ended_at").max()
+    done = done.group_by(pl.coalesce("job_id", "run_id")).agg(times)
     newest: datetime = max(done["ended_at"])
     oldest: datetime = min(done["started_at"])
     recent = done.filter(pl.col("ended_at") > newest - _WINDOW).height

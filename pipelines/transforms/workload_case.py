@@ -88,6 +88,7 @@ def workload_cases(table: Frames) -> Iterator[WorkloadCase]:
     by_start = sorted(port_case.port_cases(table), key=lambda found: found.port["started_date"])
     ports = {port.port["workload_id"]: port for port in by_start}
     units, workloads = port_case.compared_units(table), table["declared_workload"]
+    jobs = table["detail_run_job"].select("run_id", "job_id")
     by_workload = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
     spend = table["fct_ledger"].with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
     first, newest = spend["usage_date"].min(), spend["usage_date"].max()
@@ -104,7 +105,7 @@ def workload_cases(table: Frames) -> Iterator[WorkloadCase]:
             **terms,
             **_declared(declared, own, newest),
             **{f"{side}_lead_days": number(days) for side, days in zip(SIDES, soonest, strict=True)},
-            **_arithmetic(declared, own, pair, port, units),
+            **_arithmetic(declared, own.join(jobs, on="run_id", how="left"), pair, port, units),
             "monthly_cost_trend_usd": _trend(paid, first, newest),
         }
         monthly = monthly_cost(paid, paid, newest)
@@ -151,7 +152,7 @@ def _arithmetic(
         needed = inf if found is None else float(found)
     planned = declared["runs_in_horizon"]
     gpu = runs.filter(accelerator_family="gpu")
-    completed = gpu.filter(status="completed").height
+    completed = gpu.filter(status="completed").select(pl.coalesce("job_id", "run_id")).n_unique()
     return {
         # Failed runs are part of what a completed one costs.
         "baseline_run_cost_usd": float(gpu["effective_cost_usd"].sum()) / completed

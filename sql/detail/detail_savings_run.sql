@@ -1,9 +1,21 @@
 -- One row per Trainium run of a workload with a baseline: what it cost, and what its units would have cost on the
 -- baseline.
--- A run counts in the month it ended, against the newest baseline frozen by that day, priced as of that day.
-with run as (
+-- A run counts in the month its job ended, against the newest baseline frozen by that day, priced as of that day; the
+-- units of a job of several runs count once. A run of other work than its baseline avoids an unknown cost.
+with ended as (
+    select run.*, coalesce(job.job_id, run.run_id) as job_id, coalesce(job.job_run_count, 1) as job_run_count,
+        coalesce(job.is_last_run, true) as is_last_run, job.job_target_count, job.job_epoch_count,
+        job.job_million_token_count,
+        cast(max(run.ended_at) over (partition by coalesce(job.job_id, run.run_id)) as date) as ended_date
+    from fct_run as run
+    left join detail_run_job as job on job.run_id = run.run_id
+    where run.is_billed and run.accelerator_family = 'trainium' and run.status <> 'running'
+),
+
+run as (
     select
-        run.run_id, run.workload_id, run.billing_currency, cast(run.ended_at as date) as ended_date, run.epoch_unit,
+        run.run_id, run.workload_id, run.billing_currency, run.ended_date, run.job_id, run.job_run_count, run.is_last_run,
+        run.job_target_count, run.job_epoch_count, run.job_million_token_count, run.epoch_unit,
         run.epoch_completed_count, run.tokens_seen_count, run.effective_cost_usd, run.cost_to_target_usd,
         run.target_duration_ms, run.unbilled_hours, run.status in ('failed', 'killed', 'abandoned', 'unknown')
             or coalesce(run.purpose in ('compile_only', 'eval_only'), false) as does_no_unit,
@@ -14,11 +26,9 @@ with run as (
         baseline.region_id, baseline.unit_measure, baseline.hours_per_unit, baseline.hours_low_per_unit,
         baseline.hours_high_per_unit, baseline.success_hours_per_unit, baseline.baseline_paid_ratio,
         baseline.missing_evidence
-    from fct_run as run
+    from ended as run
     join detail_baseline as baseline
-        on baseline.workload_id = run.workload_id and baseline.frozen_date <= cast(run.ended_at as date)
-            and baseline.is_configured
-    where run.is_billed and run.accelerator_family = 'trainium' and run.status <> 'running'
+        on baseline.workload_id = run.workload_id and baseline.frozen_date <= run.ended_date and baseline.is_configured
     qualify row_number() over (partition by run.run_id order by baseline.frozen_date desc) = 1
 ),
 
@@ -53,7 +63,9 @@ counted as (
             when does_no_unit then 0
             when unit_measure = 'cost_per_epoch'
                 then case when epoch_unit = 'dataset_pass' then nullif(epoch_completed_count, 0) end
-            else nullif(ratio(tokens_seen_count, 1000000), 0) end as decimal(20, 6)) as unit_count,
+            else nullif(ratio(tokens_seen_count, 1000000), 0) end as decimal(20, 6)) as own_unit_count,
+        case unit_measure when 'cost_to_target' then job_target_count when 'cost_per_epoch' then job_epoch_count
+            else job_million_token_count end as job_unit_count,
         -- Up to its target, as the baseline is; a run that never reached it counts with its whole cost and no unit.
         case when unit_measure = 'cost_to_target' and target_duration_ms is not null then cost_to_target_usd
             else effective_cost_usd end as actual_cost_usd,
@@ -63,12 +75,19 @@ counted as (
     from run
     left join price on price.run_id = run.run_id
     left join restated on restated.run_id = run.run_id and restated.billing_currency = run.billing_currency
+),
+
+united as (
+    select counted.* exclude (listed_per_hour), differing_fields, case when differing_fields is null then listed_per_hour end
+        as listed_per_hour, case when own_unit_count is null or job_run_count = 1 then own_unit_count
+            when is_last_run then job_unit_count else 0 end as unit_count
+    from counted
+    left join detail_savings_difference using (run_id, baseline_name, baseline_version)
 )
 
 select
-    run_id, workload_id, month_date, billing_currency, instance_type, baseline_name, baseline_version,
-    baseline_instance_type,
-    baseline_evidence, unit_count, actual_cost_usd,
+    run_id, job_id, workload_id, month_date, billing_currency, instance_type, baseline_name, baseline_version,
+    baseline_instance_type, baseline_evidence, differing_fields is not null as is_other_work, unit_count, actual_cost_usd,
     usd_per(unit_count * listed_per_hour * baseline_paid_ratio * hours_per_unit, 1) as baseline_cost_usd,
     usd_per(unit_count * listed_per_hour * baseline_paid_ratio * hours_low_per_unit, 1) as baseline_low_cost_usd,
     usd_per(unit_count * listed_per_hour * baseline_paid_ratio * hours_high_per_unit, 1) as baseline_high_cost_usd,
@@ -76,9 +95,11 @@ select
     usd_per(unit_count * listed_per_hour * success_hours_per_unit, 1) as baseline_success_on_demand_cost_usd,
     usd_per(listed_usd, 1) as hours_on_demand_cost_usd, restated_cost_usd, unbilled_hours,
     coalesce(missing_evidence, case
+        when differing_fields is not null
+            then 'runs of another ' || differing_fields || ' than the baseline or the proven comparison are left out'
         when unit_count is null then 'the units of work of the completed run ' || run_id || ' are not recorded'
         when listed_per_hour is null
             then 'the price book has no price of the baseline for every run, or the bill is not in USD'
         when unbilled_hours is not null then 'recorded machine hours of a run are not on the bill' end)
             as missing_evidence
-from counted
+from united

@@ -1,7 +1,15 @@
 -- One row per workload, currency and instance type: what its billed runs cost together, and per unit of work.
 -- Ratios of sums over every billed run, failed ones included; unknown where a run does not report a part of it.
 -- A run that never reached its target counts with its whole cost and is shown as censored: its cost to the target is unknown.
-with machine as (
+-- A job of several run ids reached its target once.
+with run as (
+    select run.*, target_duration_ms is not null and row_number() over (
+        partition by coalesce(job.job_id, run.run_id) order by target_duration_ms nulls last, run.run_id) = 1 as is_success
+    from fct_run as run
+    left join detail_run_job as job on job.run_id = run.run_id
+),
+
+machine as (
     select
         workload_id, billing_currency, accelerator_family, instance_type,
         max(model) as model,
@@ -31,16 +39,20 @@ with machine as (
         case when count(tokens_seen_count) = count(*) then cost_per_million_tokens_usd(if_whole(billed_cost_usd, unbilled_hours > 0)) end
             as billed_cost_per_million_tokens_usd,
         count(*) filter (where status in ('failed', 'killed', 'abandoned')) as failed_run_count,
-        count(target_duration_ms) as reached_run_count,
+        count(*) filter (where is_success) as reached_run_count,
         count(*) filter (where target_metric is not null and target_duration_ms is null) as censored_run_count,
         known_sum(case when target_duration_ms is null then 0 else cost_to_target_usd end) as reached_cost_usd,
         known_sum(case when target_metric is not null and target_duration_ms is null
             then if_whole(effective_cost_usd, unbilled_hours > 0) else 0 end) as censored_cost_usd,
-        cost_per_reached_target_usd(cost_to_target_usd, if_whole(effective_cost_usd, unbilled_hours > 0)) as cost_per_reached_target_usd,
-        cost_per_reached_target_usd(list_cost_to_target_usd, if_whole(list_cost_usd, unbilled_hours > 0)) as list_cost_per_reached_target_usd,
-        cost_per_reached_target_usd(billed_cost_to_target_usd, if_whole(billed_cost_usd, unbilled_hours > 0)) as billed_cost_per_reached_target_usd,
-        cost_per_reached_target_usd(cost_to_held_target_usd, if_whole(effective_cost_usd, unbilled_hours > 0)) as cost_per_held_target_usd
-    from fct_run
+        cost_per_reached_target_usd(case when is_success then cost_to_target_usd end,
+            coalesce(cost_to_target_usd, if_whole(effective_cost_usd, unbilled_hours > 0))) as cost_per_reached_target_usd,
+        cost_per_reached_target_usd(case when is_success then list_cost_to_target_usd end,
+            coalesce(list_cost_to_target_usd, if_whole(list_cost_usd, unbilled_hours > 0))) as list_cost_per_reached_target_usd,
+        cost_per_reached_target_usd(case when is_success then billed_cost_to_target_usd end,
+            coalesce(billed_cost_to_target_usd, if_whole(billed_cost_usd, unbilled_hours > 0))) as billed_cost_per_reached_target_usd,
+        cost_per_reached_target_usd(case when is_success then cost_to_held_target_usd end,
+            coalesce(cost_to_held_target_usd, if_whole(effective_cost_usd, unbilled_hours > 0))) as cost_per_held_target_usd
+    from run
     where is_billed and billing_currency is not null
     group by workload_id, billing_currency, accelerator_family, instance_type
 )

@@ -3,8 +3,8 @@
 -- The difference is split by log shares: the chip (hours of runs that did the work, at on-demand prices), the rate
 -- (what was paid of these prices) and operations (failed runs); the parts sum to it exactly.
 with proven as (
-    select distinct workload_id, billing_currency, baseline_instance_type, candidate_instance_type as instance_type,
-        true as is_proven
+    select distinct
+        workload_id, billing_currency, baseline_instance_type, candidate_instance_type as instance_type, true as is_proven
     from mart_silicon_comparison
     where verdict = 'proven' and cost_basis = coalesce(registered_cost_basis, 'effective')
 ),
@@ -14,7 +14,7 @@ ran as (
         run.workload_id, month_date, run.billing_currency, baseline_name, max(baseline_version) as baseline_version,
         case when bool_and(baseline_evidence = 'measured') then 'measured' else 'asserted' end as baseline_evidence,
         bool_and(proven.is_proven is not null and unbilled_hours is null) as is_proven,
-        max(missing_evidence) as missing_evidence, count(*) as run_count,
+        string_agg(max(missing_evidence), '; ') over month as missing_evidence, count(distinct job_id) as run_count,
         known_sum(unit_count) as unit_count, known_sum(actual_cost_usd) as actual_cost_usd,
         known_sum(baseline_cost_usd) as baseline_cost_usd, known_sum(baseline_low_cost_usd) as baseline_low_cost_usd,
         known_sum(baseline_high_cost_usd) as baseline_high_cost_usd,
@@ -25,7 +25,10 @@ ran as (
         sum(restated_cost_usd) as restated_cost_usd
     from detail_savings_run as run
     left join proven using (workload_id, billing_currency, baseline_instance_type, instance_type)
-    group by run.workload_id, month_date, run.billing_currency, baseline_name
+    group by run.workload_id, month_date, run.billing_currency, baseline_name, is_other_work
+    -- Runs of other work are left out, and stand alone where nothing else ran.
+    window month as (partition by baseline_name, month_date, run.billing_currency)
+    qualify row_number() over (month order by is_other_work) = 1
 ),
 
 adjusted as (

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from math import exp
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +21,7 @@ from pipelines.analysis.break_even import (
     runs_to_break_even,
     tornado,
 )
+from pipelines.transforms.port_case import runs_per_month
 
 # Two engineer-weeks at $8k; a run of $6,000 on the GPU, 40 % less on Trainium.
 FACTS = Case(port_cost=16_000, baseline=6_000, saving_per_run=2_400, runs_per_month=1, months=12)
@@ -45,6 +48,14 @@ def test_the_example_of_the_facts() -> None:
 def test_runs_to_break_even(port: float, saving: float, runs: int | None) -> None:
     """0.3 / 0.1 is 2.9999999999999996 as doubles; without a saving it is never, without a cost at once."""
     assert runs_to_break_even(port, saving) == runs
+
+
+def test_run_ids_of_one_job_are_one_run_a_month() -> None:
+    """Two of one job and one of no known job end within a month: two runs."""
+    start = datetime(2026, 7, 1)
+    about = {"purpose": None, "status": "completed", "started_at": start, "ended_at": start + timedelta(days=1)}
+    runs = [{**about, "run_id": run_id, "job_id": job_id} for run_id, job_id in (("a", "a"), ("b", "a"), ("c", None))]
+    assert runs_per_month(pl.DataFrame(runs, schema_overrides={"purpose": pl.String})) == 2
 
 
 def test_net_present_value_by_hand() -> None:

@@ -30,15 +30,16 @@ HOURS = {"gpu-1": 2, "gpu-2": 3, "gpu-3": 4, "gpu-failed": 1}
 TABLES = ("detail_baseline", "mart_savings_monthly")
 
 
-def company(root: Path, *baselines: str) -> Path:
-    """Four GPU runs of June, and one Trainium run of July: five hours at 21.50 for an epoch."""
+def company(root: Path, *baselines: str, other: dict[str, object] | None = None, **declared: object) -> Path:
+    """Four GPU runs of June, and one Trainium run of July: five hours at 21.50 for an epoch. The run `mini` of an hour
+    and an epoch records what `other` has otherwise."""
     june, events = [], []
     for day, (run_id, hours) in enumerate(HOURS.items(), start=1):
         start = datetime(2026, 6, day, 10)
         june += instance_time(f"i-{day}", "p5.48xlarge", "55.04", start, timedelta(hours=hours))
         inside = [{"event": "epoch_completed", "epoch": 1, "at": f"2026-06-0{day}T{10 + hours}:00:00Z"}]
         made = one_attempt(
-            run_id, [f"i-{day}"], "p5.48xlarge", start, timedelta(hours=hours), inside * (day < 4), **WORK
+            run_id, [f"i-{day}"], "p5.48xlarge", start, timedelta(hours=hours), inside * (day < 4), **WORK, **declared
         )
         if day == 4:
             made = [{**event, "status": "failed"} if event["event"] == "run_ended" else event for event in made]
@@ -46,7 +47,12 @@ def company(root: Path, *baselines: str) -> Path:
     start = datetime(2026, 7, 14, 10)
     july = instance_time("i-5", "trn1.32xlarge", "21.50", start, timedelta(hours=5))
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T15:00:00Z"}]
-    events += one_attempt("trn", ["i-5"], "trn1.32xlarge", start, timedelta(hours=5), inside, **WORK)
+    events += one_attempt("trn", ["i-5"], "trn1.32xlarge", start, timedelta(hours=5), inside, **WORK, **declared)
+    if other is not None:
+        later, hour = start + timedelta(hours=6), timedelta(hours=1)
+        july += instance_time("i-6", "trn1.32xlarge", "21.50", later, hour)
+        inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T17:00:00Z"}]
+        events += one_attempt("mini", ["i-6"], "trn1.32xlarge", later, hour, inside, **WORK | declared | other)
     export = write_export(root, {"2026-06": june, "2026-07": july})
     config = write_config(root, billing=export, runs=write_events(root / "runs", events))
     return declare(config, config.read_text(), *baselines)
@@ -87,6 +93,28 @@ def test_hours_come_from_all_ended_runs(tmp_path: Path) -> None:
     assert parts == saved["avoided_cost_usd"]
     # Nothing is proven of this workload.
     assert saved["is_headline"] is False
+
+
+@pytest.mark.parametrize(
+    ("other", "field"),
+    [
+        ({"dataset": "d-mini"}, "dataset"),
+        ({"target_metric": "loss", "target_value": 9.0, "target_direction": "min"}, "target"),
+        ({"base_checkpoint_id": "trained"}, "base checkpoint"),
+    ],
+)
+def test_a_run_of_other_work_avoids_an_unknown_cost(tmp_path: Path, other: dict[str, object], field: str) -> None:
+    """A declared workload does not make it alike: the month has the epoch of the other run alone, for 107.50."""
+    declared = company(tmp_path, BASELINE.replace(WORKLOAD, "w"), other=other, workload_id="w")
+    built = lazy_warehouse(declared)
+    (saved,) = ask(built, "select * from mart_savings_monthly").to_dicts()
+    assert (saved["run_count"], saved["unit_count"], saved["actual_cost_usd"]) == (1, 1, Decimal("107.50"))
+    assert float(saved["avoided_cost_usd"]) == pytest.approx(55.04 * 10 / 3 - 107.50)
+    reason = f"runs of another {field} than the baseline or the proven comparison are left out"
+    assert saved["missing_evidence"] == reason
+    columns = "is_other_work, actual_cost_usd, baseline_cost_usd, missing_evidence"
+    (left,) = ask(built, f"select {columns} from detail_savings_run where run_id = 'mini'").rows()
+    assert left == (True, Decimal("21.50"), None, reason)
 
 
 def test_a_run_whose_machine_another_run_claims_measures_nothing(tmp_path: Path) -> None:

@@ -107,9 +107,10 @@ def test_unknown_figures_of_a_notice_are_not_available() -> None:
         "llama on g6e.xlarge (n/a per million tokens), "
     )
     assert line.endswith("(n/a per million tokens), and 1 more row in the report.")
-    saved = {"saved": [{"currency": "USD", "avoided_usd": 9, "low_usd": None, "high_usd": None, "cash_usd": None}]}
+    one = {"currency": "USD", "avoided_usd": 9, "low_usd": None, "high_usd": None, "cash_usd": None}
+    saved = {"saved": [{**one, "adjustment_usd": 2}]}
     assert _line("savings", "2026-07", costs, saved, set()) == (
-        "July 2026 is closed: $9.00 of cost was avoided, in cash n/a."
+        "July 2026 is closed: $9.00 of cost was avoided, in cash n/a, without asserted adjustments of $2.00."
     )
     assert _line("savings", "2026-07", costs, saved, {"unreconciled"}) == (
         "July 2026 is closed: no saving may be quoted, because bill and ledger differ."

@@ -197,6 +197,14 @@ def test_a_port_that_never_pays_is_drawn_all_the_same(tmp_path: Path) -> None:
     assert 'aria-label="Break-even of to trn1: never' in page_of(tmp_path, example() | {"mart_break_even": [never]})
 
 
+def test_the_headline_is_as_measured_and_adjustments_are_asserted_next_to_it(tmp_path: Path) -> None:
+    """360 is 300 measured and 60 by adjustment: 240 to 360 measured, 240 of it in cash."""
+    adjusted = saved(adjustment_usd=Decimal(60), adjustment_count=1)
+    page = words(page_of(tmp_path, example() | {"mart_savings_monthly": [adjusted]}))
+    assert "July 2026 avoided $300 ($240 to $360), in cash $240, without asserted adjustments of $60." in page
+    assert "1 asserted adjustment of $60 left out." in page
+
+
 def test_adjustments_are_logged_with_their_reasons(tmp_path: Path) -> None:
     """What a person wrote is text: in HTML, and in the code and markup of the paper's typesetter."""
     reason = "#panic() <b>bold</b> *twice* $x$"

@@ -75,15 +75,25 @@ def month_of_one_epoch(
     cost: str = "20.00",
     epochs: int = 1,
     machines: tuple[str, ...] = ("i-0a",),
+    twin: str | None = None,
     **line: str,
 ) -> tuple[Any, ...]:
     """The savings of an hour of trn1.32xlarge at `cost` that records so many `epochs`, frozen at an hour of p5.48xlarge
-    of us-east-1 at its list price of 55.04. `other` lines are on the bill; the first of the `machines` is."""
+    of us-east-1 at its list price of 55.04. `other` lines are on the bill; the first of the `machines` is. A `twin`
+    records the same job on half of it."""
     start = datetime(2026, 7, 14, 10)
     lines = instance_time("i-0a", "trn1.32xlarge", cost, start, timedelta(hours=1), **line)
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T11:00:00Z"}] * epochs
     work = {"model": "m", "dataset": "d", "epoch_unit": "dataset_pass"}
     events = one_attempt("run-a", [*machines], "trn1.32xlarge", start, timedelta(hours=1), inside, **work)
+    if twin:
+        inside += [{"event": "evaluation", "at": "2026-07-14T10:30:00Z", "metric": "loss", "value": 2.0, "step": 5}]
+        ids = ("run-a", twin)
+        events = [
+            event | ({"accelerators_used": 8} if event["event"] == "resource_joined" else {})
+            for run_id in ids
+            for event in one_attempt(run_id, [*machines], "trn1.32xlarge", start, timedelta(hours=1), inside, **work)
+        ]
     baseline = (
         'name = "b"\nversion = 1\nfrozen_on = 2026-06-30\ngpu_instance_type = "p5.48xlarge"\nhours_per_unit = 1\n'
         'hours_low_per_unit = 1\nhours_high_per_unit = 1\nunit_measure = "cost_per_epoch"\nregion_id = "us-east-1"\n'
@@ -113,6 +123,35 @@ def test_a_completed_run_without_epochs_avoids_an_unknown_cost(tmp_path: Path) -
     assert row[1:5] == (1, Decimal(20), None, None)
     assert row[5] == "the units of work of the completed run run-a are not recorded"
     assert row[6:] == (None, None, None)
+
+
+def test_one_job_of_two_run_ids_does_its_units_once(tmp_path: Path) -> None:
+    """Both record the same epoch with the same evaluation on one machine: 55.04 - 20.00, as of a single run."""
+    assert month_of_one_epoch(tmp_path, twin="run-b")[1:4] == (1, Decimal(20), Decimal("35.04"))
+
+
+def test_a_job_of_two_run_ids_reaches_its_target_once(tmp_path: Path) -> None:
+    """Both met it at the end of the hour, each on half of a machine at 20.00."""
+    start, hour = datetime(2026, 7, 14, 10), timedelta(hours=1)
+    met = {
+        "event": "evaluation",
+        "at": "2026-07-14T11:00:00Z",
+        "metric": "loss",
+        "split": "val",
+        "value": 1.9,
+        "step": 5,
+    }
+    target = {"model": "m", "target_metric": "loss", "target_value": 2.0, "target_direction": "min"}
+    events = [
+        event | ({"accelerators_used": 8} if event["event"] == "resource_joined" else {})
+        for run_id in ("run-a", "run-b")
+        for event in one_attempt(run_id, ["i-0a"], "trn1.32xlarge", start, hour, [met], **target)
+    ]
+    export = write_export(tmp_path, {"2026-07": instance_time("i-0a", "trn1.32xlarge", "20.00", start, hour)})
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
+    columns = "run_count, reached_run_count, cost_per_reached_target_usd"
+    rows = ask(lazy_warehouse(config), f"select {columns} from detail_workload_cost").rows()
+    assert rows == [(2, 1, Decimal(20))]
 
 
 def test_another_currency_has_no_baseline(tmp_path: Path) -> None:

@@ -1,0 +1,38 @@
+"""One row per run that may be compared: its job, the units of work of the whole job, and what makes runs alike.
+
+What counts units or runs takes jobs from here: run ids of one job are one run, as in the comparison.
+"""
+
+from collections import Counter
+
+import polars as pl
+
+from pipelines.analysis.comparison_faults import MATCHED
+from pipelines.analysis.matched import Run, ended_of, jobs_of, one_side
+from pipelines.transforms import Row, Rows, run_pair
+from pipelines.transforms.run_pair import JOB_COUNTS, runs_of
+
+INPUTS = run_pair.INPUTS
+QUERIES = run_pair.QUERIES
+
+
+def build(**table: pl.DataFrame) -> Rows:
+    """Every run on one kind of GPU or Trainium machine; what ran after its job's success is not the job's last run."""
+    runs = runs_of(table)
+    jobs = {own[0]["job_id"]: own for own in jobs_of(runs)}
+    whole = {job_id: _whole(own) for job_id, own in jobs.items()}
+    size = Counter(run["job_id"] for run in runs)
+    rows = []
+    for run in runs:
+        first, last, counts = whole[run["job_id"]]
+        about = {name: run[name] for name in MATCHED} | {"job_run_count": size[run["job_id"]]}
+        rows.append({"run_id": run["run_id"], "job_id": first, "is_last_run": run["run_id"] == last, **about, **counts})
+    return rows
+
+
+def _whole(own: list[Run]) -> tuple[str, str | None, Row]:
+    """The first run of a job, the last that ended, and the units of both and all between; 0 where nothing is done."""
+    ended = ended_of(own)
+    last = max(ended, key=lambda run: (run["ended_at"], run["run_id"]))["run_id"] if ended else None
+    sides = {name: one_side(own, measure) for measure, name in JOB_COUNTS.items()}
+    return own[0]["run_id"], last, {name: side.jobs[0].units if side else 0.0 for name, side in sides.items()}

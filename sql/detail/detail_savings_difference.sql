@@ -1,0 +1,51 @@
+-- One row per Trainium run × baseline version whose runs, or the proven comparison with it, recorded other work: in which
+-- fields. A declared workload id does not make runs alike; what a run does not record is unknown, not other work.
+with field as (
+    unpivot (
+        select
+            run_id, model, dataset, cast(seq_len as varchar) as "sequence length",
+            cast(global_batch_samples as varchar) as "global batch", precision, target_words as target,
+            coalesce(origin_checkpoint_id, 'none') as "base checkpoint", target_split as "evaluation split"
+        from detail_run_job
+    )
+    on columns(* exclude (run_id)) into name field_name value field_value
+),
+
+proven as (
+    select workload_id, billing_currency, baseline_instance_type, candidate_instance_type
+    from mart_silicon_comparison
+    where verdict = 'proven' and cost_basis = coalesce(registered_cost_basis, 'effective')
+),
+
+named as (
+    select 'baseline' as origin, baseline_name, baseline_version, cast(null as varchar) as instance_type, run_id
+    from declared_baseline_run
+
+    union all
+
+    select distinct
+        'proven', baseline.baseline_name, baseline.baseline_version, compared.candidate_instance_type, compared.run_id
+    from detail_compared_run as compared
+    join proven using (workload_id, billing_currency, baseline_instance_type, candidate_instance_type)
+    join detail_baseline as baseline using (workload_id, baseline_instance_type)
+    where compared.comparison_part in ('compared', 'failed')
+),
+
+known as (
+    select named.origin, named.baseline_name, named.baseline_version, named.instance_type, field.field_name,
+        list(distinct field.field_value) as field_values
+    from named
+    join field on field.run_id = named.run_id
+    group by named.origin, named.baseline_name, named.baseline_version, named.instance_type, field.field_name
+)
+
+select
+    run.run_id, known.baseline_name, known.baseline_version,
+    string_agg(distinct field.field_name, ' and ' order by field.field_name) as differing_fields
+from fct_run as run
+join detail_baseline as baseline on baseline.workload_id = run.workload_id
+join known on known.baseline_name = baseline.baseline_name and known.baseline_version = baseline.baseline_version
+    and coalesce(known.instance_type = run.instance_type, true)
+join field on field.run_id = run.run_id and field.field_name = known.field_name
+where run.accelerator_family = 'trainium' and not list_contains(known.field_values, field.field_value)
+group by run.run_id, known.baseline_name, known.baseline_version
