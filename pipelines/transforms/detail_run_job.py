@@ -10,8 +10,14 @@ import polars as pl
 from pipelines.analysis.comparison_faults import MATCHED
 from pipelines.analysis.matched import Run, ended_of, jobs_of, one_side
 from pipelines.transforms import Row, Rows, run_pair
-from pipelines.transforms.run_pair import JOB_COUNTS, runs_of
+from pipelines.transforms.run_pair import runs_of
 
+# The column with the units of a whole job, by unit of work.
+JOB_COUNTS = {
+    "cost_to_target": "job_target_count",
+    "cost_per_epoch": "job_epoch_count",
+    "cost_per_million_tokens": "job_million_token_count",
+}
 INPUTS = run_pair.INPUTS
 QUERIES = run_pair.QUERIES
 

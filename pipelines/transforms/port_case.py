@@ -8,7 +8,8 @@ import polars as pl
 
 from pipelines.analysis.break_even import Case
 from pipelines.transforms import Frames, Row
-from pipelines.transforms.run_pair import JOB_COUNTS, PAIR_KEY
+from pipelines.transforms.detail_run_job import JOB_COUNTS
+from pipelines.transforms.run_pair import PAIR_KEY
 
 # Ports are declared in USD, so only bills in USD are compared with them.
 CURRENCY = "USD"

@@ -32,12 +32,6 @@ PAIR_KEY = (
 )  # fmt: skip
 # What makes runs alike, whatever workload they declare (design 5).
 FIELDS = (*faults.FIELDS, "target")
-# The column of detail_run_job with the units of a whole job, by unit of work.
-JOB_COUNTS = {
-    "cost_to_target": "job_target_count",
-    "cost_per_epoch": "job_epoch_count",
-    "cost_per_million_tokens": "job_million_token_count",
-}
 # What a run takes over from its description, what is judged by it, what it takes over from its cost; and of a stay and
 # an evaluation.
 _DESCRIBED = ("workload_id", "purpose", "started_at", "ended_at", "is_end_inferred", *faults.FIELDS)
