@@ -345,6 +345,8 @@ def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
     if "mart_run_cost" in marts:
         reached = "case when cost_to_target_usd is not null then 1 end as target_duration_ms"
         engine.view_sql("fct_run", f"select *, cast(null as varchar) as target_metric, {reached} from mart_run_cost")
+        # Each run of a test is a job.
+        engine.view_sql("detail_run_job", "select run_id, run_id as job_id from mart_run_cost")
     if "mart_cost_ledger_daily" in marts:
         absent = ("instance_type", "tag_run_id", "billing_entity")
         absent = ", ".join(f"cast(null as varchar) as {name}" for name in absent)
@@ -358,7 +360,8 @@ def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
     # No fee of the marts of a test lacks its use.
     unallocated = "fct_unallocated_fee_monthly"
     _hold(engine, folder / f"{unallocated}.parquet", _seal(unallocated, []), frame(unallocated, []).write_parquet)
-    made = {"fct_run": "mart_run_cost", "dim_run": "mart_run_cost", "fct_ledger": "mart_cost_ledger_daily"}
+    of_runs = dict.fromkeys(("fct_run", "dim_run", "detail_run_job"), "mart_run_cost")
+    made = of_runs | {"fct_ledger": "mart_cost_ledger_daily"}
     seals |= {name: seals[mart] for name, mart in made.items() if mart in marts}
     seals = {"ref_bucket": "", "dim_run": "", unallocated: "", **seals}
     for model in (catalog[name] for name in SUMMED):

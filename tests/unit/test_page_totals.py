@@ -23,6 +23,8 @@ def made(model: str, mart: str, columns: str, values: str) -> DuckDBEngine:
     # No fee of an open month lacks its use.
     none = "null as billing_month, null as payer_account_id, null as billing_currency, 0 as unallocated_fee_usd"
     engine.view_sql("fct_unallocated_fee_monthly", f"select {none} where false")
+    # Each run is a job.
+    engine.view_sql("detail_run_job", "select '' as run_id, '' as job_id where false")
     engine.view_sql("made", load_catalog()[model].text)
     return engine
 
@@ -30,7 +32,8 @@ def made(model: str, mart: str, columns: str, values: str) -> DuckDBEngine:
 USD = "decimal(38,10)"
 CAUSES = ("lost_work", "failed_run", "restart", "compile", "replay", "idle_hold")
 RUNS = (
-    f"workload_id: billing_currency: accelerator_family: instance_type: model: status: "
+    f"run_id: unbilled_hours:{USD} unbilled_cost_usd:{USD} workload_id: billing_currency: "
+    f"accelerator_family: instance_type: model: status: "
     f"started_at:timestamp ended_at:timestamp "
     f"is_billed:boolean is_end_inferred:boolean accelerator_hours:{USD} epoch_completed_count:bigint "
     f"checkpoint_durable_count:bigint tokens_seen_count:{USD} list_cost_usd:{USD} "
@@ -42,13 +45,17 @@ RUNS = (
 AT = "'2026-07-01 10:00', '2026-07-02 10:00'"
 NONE = ", ".join(["null"] * 6)
 ROWS = f"""
-    ('w', 'USD', 'gpu', 'p5', 'm', 'completed', {AT}, true, false, 8, 2, 1, 5e6, 120, 100, 90, 0, 0, 80,
+    ('a', null, null, 'w', 'USD', 'gpu', 'p5', 'm', 'completed', {AT},
+        true, false, 8, 2, 1, 5e6, 120, 100, 90, 0, 0, 80,
         'acc', 96, 72, 90, 1, 0, 0, 0, 0, 0, 0),
-    ('w', 'USD', 'gpu', 'p5', 'm', 'failed', {AT}, true, true, 4, 0, 0, null, null, 50, 50, 5, 50, null,
+    ('b', null, null, 'w', 'USD', 'gpu', 'p5', 'm', 'failed', {AT},
+        true, true, 4, 0, 0, null, null, 50, 50, 5, 50, null,
         'acc', null, null, null, null, 10, 40, 0, 0, 0, 0),
-    ('w', 'USD', 'trainium', 'trn1', 'm', 'completed', {AT}, true, false, 16, 3, 3, 5e6, 70, 60, 60, 0, 6, 60,
+    ('c', null, null, 'w', 'USD', 'trainium', 'trn1', 'm', 'completed', {AT},
+        true, false, 16, 3, 3, 5e6, 70, 60, 60, 0, 6, 60,
         'acc', 70, 60, null, 1, 0, 0, 0, 6, 0, 0),
-    ('w', null, 'gpu', 'p5', 'm', 'running', {AT}, false, true, 0, 0, 0, null, null, null, null, null, null, null,
+    ('d', null, null, 'w', null, 'gpu', 'p5', 'm', 'running', {AT},
+        false, true, 0, 0, 0, null, null, null, null, null, null, null,
         'acc', null, null, null, null, {NONE})
 """
 

@@ -41,9 +41,9 @@ target as (
 ),
 
 gap as (
-    select run_id, sum(gap_hours) as unbilled_hours,
-        case when min(billing_currency) = max(billing_currency) then known_sum(cost_at_stake_usd) end as unbilled_cost_usd
-    from fct_unbilled_claim_monthly
+    select run_id, sum(gap_hours) as unbilled_hours, case when count(*) = 1 then max(cost_usd) end as unbilled_cost_usd
+    from (select run_id, sum(gap_hours) as gap_hours, known_sum(cost_at_stake_usd) as cost_usd
+        from fct_unbilled_claim_monthly group by run_id, billing_currency) as own
     group by run_id
 ),
 
