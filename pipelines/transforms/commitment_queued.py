@@ -9,13 +9,8 @@ from pipelines.transforms.commitment_offer import KINDS, PAYER
 
 # Those that never begin, or no longer apply.
 _VOID = (
-    "retired",
-    "returned",
-    "pending-return",
-    "payment-failed",
-    "queued-deleted",
-    "expired",
-    "canceled",
+    *("retired", "returned", "pending-return", "payment-failed"),
+    *("queued-deleted", "expired", "canceled"),
 )
 _SCHEMA = {
     **dict.fromkeys((*PAYER, "commitment_kind", "commitment_id", "purchase_term", "payment_option"), pl.String),

@@ -26,17 +26,17 @@ machine as (
         known_sum(billed_cost_usd) as billed_cost_usd,
         sum(unbilled_hours) as unbilled_hours,
         case when count(unbilled_cost_usd) = count(unbilled_hours) then sum(unbilled_cost_usd) end as unbilled_cost_usd,
-        cost_per_epoch_usd(if_whole(effective_cost_usd, unbilled_hours > 0)) as cost_per_epoch_usd,
-        cost_per_epoch_usd(if_whole(list_cost_usd, unbilled_hours > 0)) as list_cost_per_epoch_usd,
-        cost_per_epoch_usd(if_whole(billed_cost_usd, unbilled_hours > 0)) as billed_cost_per_epoch_usd,
-        cost_per_checkpoint_usd(if_whole(effective_cost_usd, unbilled_hours > 0)) as cost_per_checkpoint_usd,
-        cost_per_checkpoint_usd(if_whole(list_cost_usd, unbilled_hours > 0)) as list_cost_per_checkpoint_usd,
-        cost_per_checkpoint_usd(if_whole(billed_cost_usd, unbilled_hours > 0)) as billed_cost_per_checkpoint_usd,
-        case when count(tokens_seen_count) = count(*) then cost_per_million_tokens_usd(if_whole(effective_cost_usd, unbilled_hours > 0)) end
+        cost_per_epoch_usd(effective_cost_usd) as cost_per_epoch_usd,
+        cost_per_epoch_usd(list_cost_usd) as list_cost_per_epoch_usd,
+        cost_per_epoch_usd(billed_cost_usd) as billed_cost_per_epoch_usd,
+        cost_per_checkpoint_usd(effective_cost_usd) as cost_per_checkpoint_usd,
+        cost_per_checkpoint_usd(list_cost_usd) as list_cost_per_checkpoint_usd,
+        cost_per_checkpoint_usd(billed_cost_usd) as billed_cost_per_checkpoint_usd,
+        case when count(tokens_seen_count) = count(*) then cost_per_million_tokens_usd(effective_cost_usd) end
             as cost_per_million_tokens_usd,
         case when count(tokens_seen_count) = count(*)
-            then cost_per_million_tokens_usd(if_whole(list_cost_usd, unbilled_hours > 0)) end as list_cost_per_million_tokens_usd,
-        case when count(tokens_seen_count) = count(*) then cost_per_million_tokens_usd(if_whole(billed_cost_usd, unbilled_hours > 0)) end
+            then cost_per_million_tokens_usd(list_cost_usd) end as list_cost_per_million_tokens_usd,
+        case when count(tokens_seen_count) = count(*) then cost_per_million_tokens_usd(billed_cost_usd) end
             as billed_cost_per_million_tokens_usd,
         count(*) filter (where status in ('failed', 'killed', 'abandoned')) as failed_run_count,
         count(*) filter (where is_success) as reached_run_count,
@@ -44,14 +44,10 @@ machine as (
         known_sum(case when target_duration_ms is null then 0 else cost_to_target_usd end) as reached_cost_usd,
         known_sum(case when target_metric is not null and target_duration_ms is null
             then if_whole(effective_cost_usd, unbilled_hours > 0) else 0 end) as censored_cost_usd,
-        cost_per_reached_target_usd(case when is_success then cost_to_target_usd end,
-            coalesce(cost_to_target_usd, if_whole(effective_cost_usd, unbilled_hours > 0))) as cost_per_reached_target_usd,
-        cost_per_reached_target_usd(case when is_success then list_cost_to_target_usd end,
-            coalesce(list_cost_to_target_usd, if_whole(list_cost_usd, unbilled_hours > 0))) as list_cost_per_reached_target_usd,
-        cost_per_reached_target_usd(case when is_success then billed_cost_to_target_usd end,
-            coalesce(billed_cost_to_target_usd, if_whole(billed_cost_usd, unbilled_hours > 0))) as billed_cost_per_reached_target_usd,
-        cost_per_reached_target_usd(case when is_success then cost_to_held_target_usd end,
-            coalesce(cost_to_held_target_usd, if_whole(effective_cost_usd, unbilled_hours > 0))) as cost_per_held_target_usd
+        cost_per_reached_target_usd(cost_to_target_usd, effective_cost_usd) as cost_per_reached_target_usd,
+        cost_per_reached_target_usd(list_cost_to_target_usd, list_cost_usd) as list_cost_per_reached_target_usd,
+        cost_per_reached_target_usd(billed_cost_to_target_usd, billed_cost_usd) as billed_cost_per_reached_target_usd,
+        cost_per_reached_target_usd(cost_to_held_target_usd, effective_cost_usd) as cost_per_held_target_usd
     from run
     where is_billed and billing_currency is not null
     group by workload_id, billing_currency, accelerator_family, instance_type

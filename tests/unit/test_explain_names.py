@@ -40,11 +40,11 @@ def test_a_metric_shows_formula_unit_inputs_and_users() -> None:
     found = look_up("cost_per_epoch_usd")
     # sql/metrics/cost_per_epoch_usd.sql and the mart that calls it, as they are written.
     assert found.is_a == "a metric"
-    assert found.formula == "usd_per(known_sum(cost), known_sum(epoch_completed_count))"
+    assert found.formula == "usd_per(known_sum(if_whole(cost, unbilled_hours > 0)), known_sum(epoch_completed_count))"
     assert found.unit == "usd/epoch"
-    assert found.facts["made from"] == "cost, epoch_completed_count"
+    assert found.facts["made from"] == "cost, epoch_completed_count, unbilled_hours"
     assert "marts/mart_run_cost" in found.facts["used by"]
-    assert "cost_per_epoch_usd(if_whole(list_cost_usd, unbilled_hours > 0))" in found.made["marts/mart_run_cost"]
+    assert "cost_per_epoch_usd(list_cost_usd) as list_cost_per_epoch_usd" in found.made["marts/mart_run_cost"]
 
 
 def test_a_term_has_the_meaning_of_the_glossary() -> None:

@@ -42,7 +42,7 @@ _MOMENT = {
     "tracker_evaluation": "evaluated_at",
 }
 _INSTANCE = re.compile("i-|arn:")
-# A machine in one spelling, a SageMaker job by its name alone, as the SQL function `machine_id` has it.
+# A machine in one spelling, a SageMaker job by its name alone; the SQL function `machine_id` does so for servers.
 _NAME = pl.col("resource_id")
 _IS_JOB = _NAME.str.contains("-job/", literal=True) & ~_NAME.str.contains(":", literal=True)
 _IS_JOBS_NAME = pl.col("instance_type").str.starts_with("ml.") & ~_NAME.str.contains(":|^i-")

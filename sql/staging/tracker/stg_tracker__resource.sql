@@ -2,7 +2,7 @@
 select
     resource.run_id,
     resource.attempt_no,
-    machine_id(resource.resource_id, resource.instance_type) as resource_id,
+    resource.resource_id,
     -- A run without a machine id records its instance type: any such machine of its account matches.
     resource.resource_id like 'any %' as is_any_machine,
     resource.joined_at,

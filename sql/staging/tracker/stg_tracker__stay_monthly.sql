@@ -4,7 +4,7 @@
 -- A run that ends today changes the months it ran in and the next, and no other month is built again.
 with machine as (
     select
-        stay.run_id, stay.attempt_no, machine_id(stay.resource_id, stay.instance_type) as resource_id,
+        stay.run_id, stay.attempt_no, stay.resource_id,
         stay.resource_id like 'any %' as is_any_machine, stay.joined_at,
         closed_at(stay.joined_at, stay.left_at, attempt.ended_at) as left_at,
         stay.instance_type, stay.account_id, stay.region_id,
