@@ -103,7 +103,7 @@ def unclear(runs: Sequence[Run]) -> list[str]:
     """The runs of the first job that has several, each with recorded work, and of which the sum of work is unknown."""
     for own in map(ended_of, jobs_of(runs)):
         for measure in _measures(own):
-            if None not in [_units(run, measure) for run in own] and _job_units(own, measure) is None:
+            if None not in [_units(run, measure) for run in own] and job_units(own, measure) is None:
                 return [run["run_id"] for run in own]
     return []
 
@@ -115,7 +115,7 @@ def one_side(runs: Sequence[Run], measure: str | None = None) -> Side | None:
         return next((side for name in _measures(runs) if (side := one_side(runs, name))), None)
     every = jobs_of(runs)
     ended = [own for job in every if (own := ended_of(job))]
-    jobs = tuple(Job(tuple(own), units) for own in ended if (units := _job_units(own, measure)) is not None)
+    jobs = tuple(Job(tuple(own), units) for own in ended if (units := job_units(own, measure)) is not None)
     if len(jobs) < len(ended) or not any(job.units for job in jobs):
         return None
     return Side(measure, jobs, tuple(run for job in every for run in job if run["status"] == "running"))
@@ -155,7 +155,7 @@ def _measures(runs: Sequence[Run]) -> Iterable[str]:
     return ["cost_to_target"] if any(run["target"] for run in runs) else MEASURES
 
 
-def _job_units(own: Sequence[Run], measure: str) -> float | None:
+def job_units(own: Sequence[Run], measure: str) -> float | None:
     """The work of a job up to its last run that succeeded, what several of its runs record once; None if unknown.
 
     Nodes and repeated runs record the same work. Resumed runs count epochs and tokens on from before, or from 0.

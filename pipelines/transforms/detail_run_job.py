@@ -8,7 +8,7 @@ from collections import Counter
 import polars as pl
 
 from pipelines.analysis.comparison_faults import MATCHED
-from pipelines.analysis.matched import Run, ended_of, jobs_of, one_side
+from pipelines.analysis.matched import Run, ended_of, job_units, jobs_of
 from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.run_pair import runs_of
 
@@ -37,8 +37,7 @@ def build(**table: pl.DataFrame) -> Rows:
 
 
 def _whole(own: list[Run]) -> tuple[str, str | None, Row]:
-    """The first run of a job, the last that ended, and the units of both and all between; 0 where nothing is done."""
+    """The first run of a job, the last that ended, and the units of both and all between; null if unknown."""
     ended = ended_of(own)
     last = max(ended, key=lambda run: (run["ended_at"], run["run_id"]))["run_id"] if ended else None
-    sides = {name: one_side(own, measure) for measure, name in JOB_COUNTS.items()}
-    return own[0]["run_id"], last, {name: side.jobs[0].units if side else 0.0 for name, side in sides.items()}
+    return own[0]["run_id"], last, {name: job_units(ended, measure) for measure, name in JOB_COUNTS.items()}

@@ -76,11 +76,12 @@ def month_of_one_epoch(
     epochs: int = 1,
     machines: tuple[str, ...] = ("i-0a",),
     twin: str | None = None,
+    resumed: str | None = None,
     **line: str,
 ) -> tuple[Any, ...]:
     """The savings of an hour of trn1.32xlarge at `cost` that records so many `epochs`, frozen at an hour of p5.48xlarge
     of us-east-1 at its list price of 55.04. `other` lines are on the bill; the first of the `machines` is. A `twin`
-    records the same job on half of it."""
+    records the same job on half of it; a `resumed` run continues the first one in an hour of its own."""
     start = datetime(2026, 7, 14, 10)
     lines = instance_time("i-0a", "trn1.32xlarge", cost, start, timedelta(hours=1), **line)
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T11:00:00Z"}] * epochs
@@ -94,6 +95,11 @@ def month_of_one_epoch(
             for run_id in ids
             for event in one_attempt(run_id, [*machines], "trn1.32xlarge", start, timedelta(hours=1), inside, **work)
         ]
+    if resumed:
+        later, again = start + timedelta(hours=1), [{**event, "at": "2026-07-14T12:00:00Z"} for event in inside]
+        lines += instance_time("i-0a", "trn1.32xlarge", cost, later, timedelta(hours=1), **line)
+        work |= {"parent_run_id": "run-a", "base_checkpoint_id": "saved"}
+        events += one_attempt(resumed, [*machines], "trn1.32xlarge", later, timedelta(hours=1), again, **work)
     baseline = (
         'name = "b"\nversion = 1\nfrozen_on = 2026-06-30\ngpu_instance_type = "p5.48xlarge"\nhours_per_unit = 1\n'
         'hours_low_per_unit = 1\nhours_high_per_unit = 1\nunit_measure = "cost_per_epoch"\nregion_id = "us-east-1"\n'
@@ -128,6 +134,11 @@ def test_a_completed_run_without_epochs_avoids_an_unknown_cost(tmp_path: Path) -
 def test_one_job_of_two_run_ids_does_its_units_once(tmp_path: Path) -> None:
     """Both record the same epoch with the same evaluation on one machine: 55.04 - 20.00, as of a single run."""
     assert month_of_one_epoch(tmp_path, twin="run-b")[1:4] == (1, Decimal(20), Decimal("35.04"))
+
+
+def test_a_job_of_unclear_units_avoids_an_unknown_cost(tmp_path: Path) -> None:
+    """The run that continues another records epoch 1, too: 2 epochs or 1 twice, so neither 70.08 nor 15.04 is known."""
+    assert month_of_one_epoch(tmp_path, resumed="run-b")[1:4] == (1, Decimal(40), None)
 
 
 def test_a_job_of_two_run_ids_reaches_its_target_once(tmp_path: Path) -> None:
