@@ -3,6 +3,7 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -132,8 +133,17 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
     """URL of one S3-compatible server on loopback for the whole run; what is in it is shared."""
+    from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer
 
+    # S3 compares a condition and puts in one step; this server would let two writers meet one condition.
+    one_at_a_time, put = threading.Lock(), S3Response.put_object
+
+    def put_object(response: S3Response) -> Any:
+        with one_at_a_time:
+            return put(response)
+
+    S3Response.put_object = put_object
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
+from trainledger_recorder.journal import now
 from trainledger_recorder.recorder import Recorder
 
 try:
@@ -20,35 +25,56 @@ except ImportError:
     except ImportError:
         _Callback = object  # type: ignore[assignment,misc]
 
+# So much of an epoch at its end may be missing: batches that were too few to accumulate.
+_DROPPED = 0.05
+# What the Trainer adds to the scores of an evaluation.
+_NO_SCORES = ("_runtime", "_per_second", "epoch", "num_input_tokens_seen")
+
 
 class HuggingFaceCallback(_TrainerCallback):  # type: ignore[misc,valid-type]
-    """Records start, epochs, saves, evaluations and end of a `transformers.Trainer`; add it to `callbacks`."""
+    """Records start, epochs, saves, evaluations and end of a `transformers.Trainer`; add it to `callbacks`.
+
+    A save begins with what the Trainer did last before it: a step, the end of an epoch, a log or an evaluation.
+    """
 
     def __init__(self, run: Recorder):
         self._run = run
+        self._idle_since = time.monotonic(), now()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._run.start()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._idle_since = time.monotonic(), now()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._run.end()
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        # The last epoch may read 2.97 where a partial accumulation was dropped.
         tokens = getattr(state, "num_input_tokens_seen", None) or None
-        self._run.epoch_completed(round(state.epoch), step=state.global_step, tokens_seen=tokens)
+        # The last epoch may read 2.97 where a partial accumulation was dropped; 2.5 is an epoch that was cut short.
+        epoch = max(1, math.ceil(state.epoch - _DROPPED))
+        part = _part(state.epoch - epoch + 1)
+        self._run.epoch_completed(epoch, step=state.global_step, tokens_seen=tokens, fraction=part)
+        self._idle_since = time.monotonic(), now()
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-        self._run.checkpoint_saved(step=state.global_step, uri=folder)
+        began, started_at = self._idle_since
+        stalled = time.monotonic() - began
+        self._run.checkpoint_saved(
+            step=state.global_step, uri=folder, stall_seconds=stalled, save_started_at=started_at
+        )
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any) -> None:
         for name, value in (metrics or {}).items():
-            if isinstance(value, (int, float)) and not name.endswith(("_runtime", "_per_second", "epoch")):
+            if isinstance(value, (int, float)) and not name.endswith(_NO_SCORES):
                 self._run.evaluation(name, value, step=state.global_step, split="eval")
+        self._idle_since = time.monotonic(), now()
 
     def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._run.heartbeat(step=state.global_step)
+        self._idle_since = time.monotonic(), now()
 
 
 class LightningCallback(_Callback):  # type: ignore[misc,valid-type]
@@ -56,9 +82,13 @@ class LightningCallback(_Callback):  # type: ignore[misc,valid-type]
 
     def __init__(self, run: Recorder):
         self._run = run
+        self._batch_count = 0
 
     def on_fit_start(self, trainer: Any, module: Any) -> None:
         self._run.start()
+        # Every way to save ends in this method; none of the hooks runs after it.
+        if not hasattr(trainer.save_checkpoint, "__wrapped__"):
+            trainer.save_checkpoint = self._recorded(trainer, trainer.save_checkpoint)
 
     def on_fit_end(self, trainer: Any, module: Any) -> None:
         self._run.end()
@@ -66,9 +96,15 @@ class LightningCallback(_Callback):  # type: ignore[misc,valid-type]
     def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
         self._run.end(exception)
 
+    def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        self._batch_count = batch_idx + 1
+
     def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
+        # A training that ends within an epoch ends it too. A dataset without a length has infinitely many batches.
+        batches = trainer.num_training_batches
+        part = _part(self._batch_count / batches) if self._batch_count and math.isfinite(batches) else None
         # Lightning counts epochs from 0.
-        self._run.epoch_completed(trainer.current_epoch + 1, step=trainer.global_step)
+        self._run.epoch_completed(trainer.current_epoch + 1, step=trainer.global_step, fraction=part)
 
     def on_validation_end(self, trainer: Any, module: Any) -> None:
         if getattr(trainer, "sanity_checking", False):
@@ -77,13 +113,15 @@ class LightningCallback(_Callback):  # type: ignore[misc,valid-type]
             if str(name).startswith(("val", "test", "eval")):
                 self._run.evaluation(str(name), float(value), step=trainer.global_step)
 
-    def on_save_checkpoint(self, trainer: Any, module: Any, checkpoint: Any) -> None:
-        # The file is written after this: the next event shows that it exists.
-        self._run.heartbeat(step=trainer.global_step)
+    def _recorded(self, trainer: Any, save: Callable[..., None]) -> Callable[..., None]:
+        @wraps(save)
+        def recorded(filepath: Any, weights_only: bool | None = None, *more: Any, **named: Any) -> None:
+            with self._run.checkpoint(step=trainer.global_step, uri=filepath, resumable=not weights_only):
+                save(filepath, weights_only, *more, **named)
 
-    def on_train_batch_end(self, trainer: Any, module: Any, *_: Any, **__: Any) -> None:
-        saver = getattr(trainer, "checkpoint_callback", None)
-        path = getattr(saver, "last_model_path", "") or getattr(saver, "best_model_path", "")
-        if path and path != getattr(self, "_saved", None):
-            self._saved = path
-            self._run.checkpoint_saved(step=trainer.global_step, uri=path)
+        return recorded
+
+
+def _part(done: float) -> float | None:
+    """The part of an epoch that was done; None for the whole."""
+    return round(done, 4) if done < 1 - _DROPPED else None

@@ -65,6 +65,8 @@ class Recorder:
         self._lock = threading.RLock()
         self._is_started = self._is_open = self._is_entered = False
         self._earlier_error: object = None
+        # The step of the last blocking save, and how long its saves took together.
+        self._stalled: tuple[int | None, float] = (None, 0.0)
         self._process_id = os.getpid()
         path = home / f"attempt-{self.attempt}" / f"rank-{self.rank}.jsonl"
         self._journal = Journal(path, upload, upload_every_seconds)
@@ -163,13 +165,18 @@ class Recorder:
 
     @contextmanager
     def checkpoint(self, *, step: int, uri: str | os.PathLike[str], resumable: bool = True) -> Iterator[None]:
-        """A blocking save: saved when the block ends, stalled as long as it took. A failed save records nothing."""
+        """A blocking save: saved when the block ends, stalled as long as it took. A failed save records nothing.
+
+        Several saves of one step, one after the other, are one checkpoint that stalled for all of them.
+        """
         began, started_at = time.monotonic(), now()
         yield
+        stalled = time.monotonic() - began + (self._stalled[1] if self._stalled[0] == step else 0)
+        self._stalled = step, stalled
         self.checkpoint_saved(
             step=step,
             uri=uri,
-            stall_seconds=time.monotonic() - began,
+            stall_seconds=stalled,
             save_started_at=started_at,
             resumable=resumable,
         )

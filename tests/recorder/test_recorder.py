@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.imds import metadata_service
@@ -131,8 +132,9 @@ def test_a_trainer_that_trains_again_goes_on_with_the_attempt(tmp_path: Path) ->
     with metadata_service() as imds:
         run = Recorder("r", tmp_path, imds=imds, environment={})
         callback = LightningCallback(run)
+        trainer = SimpleNamespace(save_checkpoint=lambda filepath: None)
         for _ in range(2):
-            callback.on_fit_start(None, None)
+            callback.on_fit_start(trainer, None)
             deadline = time.monotonic() + 10
             while "resource_joined" not in (line["event"] for line in lines(tmp_path)):
                 assert time.monotonic() < deadline
@@ -350,42 +352,51 @@ def test_an_event_costs_the_training_microseconds(tmp_path: Path) -> None:
     assert len(lines(tmp_path)) >= 10_000
 
 
-def test_callbacks_speak_for_their_frameworks(tmp_path: Path) -> None:
-    """Called as the frameworks call them, by the names and arguments their documents give."""
-
-    class Thing:
-        def __init__(self, **facts: object):
-            self.__dict__.update(facts)
+def test_callbacks_record_what_frameworks_report(tmp_path: Path) -> None:
+    """Called as transformers 5.17 and Lightning 2.6 call them; `test_recorded_training.py` runs those themselves."""
 
     with Recorder("hf", tmp_path / "hf", imds=NOWHERE, environment={}) as run:
         callback = HuggingFaceCallback(run)
-        state = Thing(epoch=0.9997, global_step=100, num_input_tokens_seen=4096)
-        callback.on_epoch_end(None, state, None)
-        callback.on_save(Thing(output_dir=str(tmp_path)), state, None)
-        callback.on_evaluate(None, state, None, metrics={"eval_loss": 2.0, "eval_runtime": 3.0, "epoch": 1.0})
+        for epoch in (0.9997, 1.5):
+            state = SimpleNamespace(epoch=epoch, global_step=round(100 * epoch), num_input_tokens_seen=4096)
+            callback.on_epoch_end(None, state, None)
+        scores = {"eval_loss": 2.0, "eval_runtime": 3.0, "epoch": 1.0, "num_input_tokens_seen": 4096}
+        callback.on_evaluate(None, state, None, metrics=scores)
+        callback.on_save(SimpleNamespace(output_dir=str(tmp_path)), state, None)
     records = read_back(tmp_path / "hf")
-    assert rows(records, "epoch", "epoch_index", "tokens_seen") == [(1, 4096)]
-    assert rows(records, "checkpoint", "step") == [(100,)]
+    assert rows(records, "epoch", "epoch_index", "fraction") == [(1, None), (2, 0.5)]
+    ((step, stalled),) = rows(records, "checkpoint", "step", "stall_seconds")
+    assert step == 150 and 0 <= stalled < 60
     assert rows(records, "evaluation", "metric", "value") == [("eval_loss", 2.0)]
 
+    saved = []
     with Recorder("pl", tmp_path / "pl", imds=NOWHERE, environment={}) as run:
         callback = LightningCallback(run)
-        saver = Thing(last_model_path="", best_model_path=str(tmp_path / "epoch=0-step=25.ckpt"))
-        trainer = Thing(
+        trainer = SimpleNamespace(
             current_epoch=0,
             global_step=25,
+            num_training_batches=50,
             sanity_checking=False,
             callback_metrics={"val_loss": 1.5, "train_loss": 1.0},
-            checkpoint_callback=saver,
+            save_checkpoint=lambda filepath, weights_only=None: saved.append((filepath, weights_only)),
         )
+        for _ in range(2):
+            callback.on_fit_start(trainer, None)
+        callback.on_train_batch_end(trainer, None, None, None, 24)
         callback.on_validation_end(trainer, None)
         callback.on_train_epoch_end(trainer, None)
-        callback.on_train_batch_end(trainer, None)
-        callback.on_train_batch_end(trainer, None)
+        trainer.save_checkpoint("epoch=0-step=25.ckpt")
+        trainer.save_checkpoint("last.ckpt", False)
+        trainer.global_step = 26
+        trainer.save_checkpoint("weights.ckpt", weights_only=True)
     records = read_back(tmp_path / "pl")
-    assert rows(records, "epoch", "epoch_index") == [(1,)]
+    assert [name for name, _ in saved] == ["epoch=0-step=25.ckpt", "last.ckpt", "weights.ckpt"]
+    assert rows(records, "epoch", "epoch_index", "fraction") == [(1, 0.5)]
     assert rows(records, "evaluation", "metric") == [("val_loss",)]
-    assert rows(records, "checkpoint", "step") == [(25,)]
+    assert rows(records, "checkpoint", "step", "uri", "is_resumable") == [
+        (25, "epoch=0-step=25.ckpt", True),
+        (26, "weights.ckpt", False),
+    ]
 
 
 def test_it_is_a_wheel_of_its_own_that_needs_nothing(tmp_path: Path) -> None:
