@@ -491,20 +491,29 @@ def test_a_run_that_is_billed_in_part_has_no_unit_cost() -> None:
     """Of 1.5 hours from 23:00 of 31 July the bill has one, $21.50: it lacks 8 hours of its 16 accelerators, $10.75.
 
     The epoch and the target are at its end, so what they cost is unknown. Another run is billed whole: $10.75 for one.
+    It leads a sweep, of which the first run is a trial: what the sweep cost is unknown.
     """
-    half_billed = {"trainium-1": {}, "trainium-3": {"day": 31, "hour": 23, "hours": 1.5, "billed_hours": 1}}
+    trial = {"purpose": "sweep_trial", "parent_run_id": "trainium-1"}
+    half_billed = {
+        "trainium-1": {},
+        "trainium-3": {"day": 31, "hour": 23, "hours": 1.5, "billed_hours": 1, "record": trial},
+    }
     runs = [run | {"epoch_tokens": 1e9} | half_billed[run["run_id"]] for run in sound() if run["run_id"] in half_billed]
     lines, records = tables(runs)
     with Lab({"2026-07": lines}, records) as lab:
         figures = "effective_cost_usd, unbilled_hours, unbilled_cost_usd, cost_per_epoch_usd, cost_to_target_usd"
+        figures += ", trial_count, sweep_cost_usd"
         rows = lab.ask(f"select {figures} from mart_run_cost order by run_id", "mart_run_cost")
         epochs = lab.ask("select effective_cost_usd from mart_epoch_cost order by run_id", "mart_epoch_cost")
         units = "select unbilled_hours, effective_cost_usd, cost_per_epoch_usd from detail_workload_cost"
         workload = lab.ask(units, "detail_workload_cost")
+        rates = "select run_id from detail_checkpoint_advice where cost_per_second_usd is not null"
+        rated = lab.ask(rates, "detail_checkpoint_advice")
     whole, half = Decimal("10.75"), Decimal("21.50")
-    assert rows == [(whole, None, None, whole, whole), (half, 8, whole, None, None)]
+    assert rows == [(whole, None, None, whole, whole, 1, None), (half, 8, whole, None, None, 0, half)]
     assert epochs == [(whole,), (None,)]
     assert workload == [(8, whole + half, None)]
+    assert rated == [("trainium-1",)]
 
 
 @pytest.mark.parametrize("known_by", ["id", "tag"])
