@@ -1,6 +1,6 @@
 """What weakens a comparison of a run, whatever its figures are, each in a sentence."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from datetime import datetime, timedelta
 from math import fsum
 from typing import Any
@@ -159,6 +159,23 @@ def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:
             f"run {run_id} recorded {gap['gap_hours']:,.1f} hours of its accelerators that are not on the "
             f"bill{dollars}: its cost is not certain"
         )
+
+
+def uncompiled(about: Row, described: Mapping[str, Row], billed: Set[str], gaps: Mapping[str, Rows]) -> Iterator[str]:
+    """That the cost of the run which compiled what a run loads is not known, or not in the run's cost."""
+    if (compiler := about["compile_run_id"]) is None:
+        return
+    made = described.get(compiler)
+    if made is None:
+        lacks = "of which nothing is recorded"
+    elif made["purpose"] != "compile_only" and made["workload_id"] != about["workload_id"]:
+        lacks = "which is not labeled compile_only"
+    elif compiler in billed:
+        yield from unbilled(compiler, gaps.get(compiler, []))
+        return
+    else:
+        lacks = "which is not on the bill"
+    yield f"run {about['run_id']} loads what run {compiler} compiled, {lacks}: its cost is not certain"
 
 
 def uncovered(run: Run, hours: Rows) -> Iterator[str]:

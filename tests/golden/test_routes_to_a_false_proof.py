@@ -254,6 +254,16 @@ def one_job(error: float) -> Callable[[Runs], Runs]:
 NO_TARGET = dict.fromkeys(("target_metric", "target_value", "target_direction"))
 EXPENSIVE = {"like": "trainium-1", "machine": "i-0other", "day": 25, "hours": 1.0}
 FAILED = EXPENSIVE | {"loss": None, "day": 10}
+
+
+def compiled(**more: Any) -> Callable[[Runs], Runs]:
+    """The Trainium runs load what a run of six hours compiled, which is added last."""
+    own = {"run_id": "compile", "kind": TRN1, "machine": "i-0compile", "hours": 6, "day": 5, "loss": None}
+    own |= {"record": {"purpose": "compile_only"}} | more
+    linked = {"record": {"compile_run_id": "compile"}}
+    return lambda runs: [*(run | (linked if run["kind"] == TRN1 else {}) for run in runs), own]
+
+
 ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "another base checkpoint on one side": (
         record("trainium", base_checkpoint_id="warm"),
@@ -271,6 +281,20 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "compile runs that no run links": (
         added(FAILED | {"run_id": "compile", "record": {"purpose": "compile_only"}}),
         "no run links what compile run compile",
+    ),
+    # Six hours at $21.50 are $129, of which the bill has a tenth of one; or none, or nothing shows that it compiled.
+    "a compile run that is billed in part": (
+        compiled(billed_hours=0.1),
+        "run compile recorded 94.4 hours of its accelerators that are not on the bill, about $126.85",
+    ),
+    "a compile run on no bill": (compiled(is_billed=False), "run compile compiled, which is not on the bill"),
+    "a compile run that is not recorded": (
+        lambda runs: compiled()(runs)[:-1],
+        "run trainium-1 loads what run compile compiled, of which nothing is recorded",
+    ),
+    "a compile run of other work that is not labeled one": (
+        compiled(record={"workload_id": "warm the cache"}),
+        "run compile compiled, which is not labeled compile_only",
     ),
     "failures labeled compile_only": (
         added(FAILED | {"run_id": "failed", "loss": 3.0, "status": "failed", "record": {"purpose": "compile_only"}}),

@@ -82,7 +82,7 @@ select
     run.checkpoint_durable_count, run.tokens_seen_count, run.tokens_unit, cost.is_billed, cost.accelerator_hours,
     cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd, cost.estimated_cost_usd,
     gap.unbilled_hours, gap.unbilled_cost_usd,
-    cost.compile_shared_usd, lineage.lineage_cost_usd,
+    if_whole(cost.compile_shared_usd, compiler_gap.run_id is not null) as compile_shared_usd, lineage.lineage_cost_usd,
     coalesce(lineage.is_lineage_complete, false) as is_lineage_complete, coalesce(sweep.trial_count, 0) as trial_count,
     case when sweep.run_id is null then cost.effective_cost_usd when not cost.is_billed then sweep.only_trial_cost_usd
         else if_whole(cost.effective_cost_usd, gap.run_id is not null) + sweep.trial_cost_usd end as sweep_cost_usd,
@@ -111,7 +111,7 @@ join fct_run_cost as cost on cost.run_id = run.run_id
 left join waste on waste.run_id = run.run_id and cost.is_billed
     and waste.billing_currency is not distinct from cost.billing_currency
 cross join policy
-left join gap on gap.run_id = run.run_id
+left join gap on gap.run_id = run.run_id left join gap as compiler_gap on compiler_gap.run_id = run.compile_run_id
 left join target on target.run_id = run.run_id and target.interval_key = '1'
 -- A single pass can be noise: a held target passes several times in a row, as the run or the policy requires.
 left join target as held on held.run_id = run.run_id

@@ -97,7 +97,7 @@ select
     case when coalesce(ledger.run_id, several.run_id) is null then 0 else ledger.estimated_cost_usd end as estimated_cost_usd,
     ledger.imds_cost_usd, ledger.api_cost_usd, ledger.nodemap_cost_usd, ledger.tag_cost_usd, ledger.type_match_cost_usd,
     ledger.first_billing_month, ledger.last_billing_month, ledger.open_billing_month, newest.newest_usage_date,
-    case when coalesce(shared.run_id, precompiled.run_id) is null then 0 else shared.compile_shared_usd end as compile_shared_usd,
+    case when coalesce(shared.run_id, run.compile_run_id) is null then 0 else shared.compile_shared_usd end as compile_shared_usd,
     case when precompiled.run_id is null then 0 else usd_per(precompiled.list_cost_usd, precompiled.part_count) end
         as list_compile_part_usd,
     case when precompiled.run_id is null then 0 else usd_per(precompiled.effective_cost_usd, precompiled.part_count) end
