@@ -511,6 +511,17 @@ def test_no_route_ends_proven_or_supported(route: str, is_registered: bool) -> N
     assert sentence in row["verdict_reason"]
 
 
+def test_runs_on_no_bill_bear_nothing_of_a_compile_run() -> None:
+    """An hour of compiling, $21.50, makes 35.58 of three Trainium runs 57.08; GPU runs cost 145.75: 60.8 % less.
+
+    Sixty runs on no bill load it too: with a part each, the three would have borne a dollar of it and be proven.
+    """
+    load = {"record": {"compile_run_id": "compile", "workload_id": "other"}, "hours": 0.01, "day": 2, "loss": None}
+    unbilled = [{"run_id": f"u-{n}", "kind": TRN1, "machine": f"i-0u{n}", "is_billed": False} | load for n in range(60)]
+    row = verdict([*compiled(hours=1)(sound()), *unbilled], True)
+    assert (row["verdict"], float(row["saving_ratio"])) == ("inconclusive", pytest.approx(0.608342, abs=1e-6))
+
+
 def test_a_run_that_is_billed_in_part_has_no_unit_cost() -> None:
     """Of 1.5 hours from 23:00 of 31 July the bill has one, $21.50: it lacks 8 hours of its 16 accelerators, $10.75.
 

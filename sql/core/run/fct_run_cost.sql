@@ -73,15 +73,16 @@ shared as (
     from loaded group by compile_run_id, billing_currency
 ),
 
--- In a comparison a run bears an equal part of what was compiled for it, on each basis.
+-- In a comparison a billed run bears an equal part of what was compiled for it, on each basis.
 precompiled as (
     select run.run_id, maker.list_cost_usd, maker.effective_cost_usd, maker.billed_cost_usd, maker.billing_currency,
         count(*) over (partition by compiler.run_id) as part_count
     from dim_run as run
     join dim_run as compiler on compiler.run_id = run.compile_run_id and compiler.purpose = 'compile_only'
     left join ledger as maker on maker.run_id = compiler.run_id
-    where run.purpose <> 'compile_only' and coalesce(maker.run_id, compiler.run_id) in (
-        select run_id from ledger union all select run_id from several)
+    where run.purpose <> 'compile_only'
+        and run.run_id in (select run_id from ledger union all select run_id from several)
+        and coalesce(maker.run_id, compiler.run_id) in (select run_id from ledger union all select run_id from several)
 )
 
 select
