@@ -131,7 +131,7 @@ def runs_of(table: Frames) -> list[Run]:
         run["uncertain"] = [
             *overbookings(run_id, shared.get(run_id, [])),
             *(unbilled(run_id, gaps[run_id]) if run_id in gaps else uncovered(run, unmet.get(run_id, []))),
-            *uncompiled(about, described, billed, gaps),
+            *uncompiled(about, described, billed, gaps, shared),
         ]
         run["warnings"] = [
             *run["uncertain"],

@@ -161,7 +161,9 @@ def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:
         )
 
 
-def uncompiled(about: Row, described: Mapping[str, Row], billed: Set[str], gaps: Mapping[str, Rows]) -> Iterator[str]:
+def uncompiled(
+    about: Row, described: Mapping[str, Row], billed: Set[str], gaps: Mapping[str, Rows], shared: Mapping[str, Rows]
+) -> Iterator[str]:
     """That the cost of the run which compiled what a run loads is not known, or not in the run's cost."""
     if (compiler := about["compile_run_id"]) is None:
         return
@@ -172,6 +174,7 @@ def uncompiled(about: Row, described: Mapping[str, Row], billed: Set[str], gaps:
         lacks = "which is not labeled compile_only"
     elif compiler in billed:
         yield from unbilled(compiler, gaps.get(compiler, []))
+        yield from overbookings(compiler, shared.get(compiler, []))
         return
     else:
         lacks = "which is not on the bill"

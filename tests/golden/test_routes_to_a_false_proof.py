@@ -292,6 +292,17 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         lambda runs: compiled()(runs)[:-1],
         "run trainium-1 loads what run compile compiled, of which nothing is recorded",
     ),
+    "a compile run whose machine other runs claim too": (
+        lambda runs: [
+            *compiled(hours=1)(runs),
+            *(
+                {"run_id": f"other-{number}", "kind": TRN1, "machine": "i-0compile", "hours": 1, "day": 5, "loss": None}
+                | {"is_billed": False, "record": {"model": "other", "workload_id": "other"}}
+                for number in range(20)
+            ),
+        ],
+        "run compile and others claim more of i-0compile than it has in 1 hour",
+    ),
     "a compile run of other work that is not labeled one": (
         compiled(record={"workload_id": "warm the cache"}),
         "run compile compiled, which is not labeled compile_only",
