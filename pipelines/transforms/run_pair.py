@@ -16,10 +16,8 @@ from pipelines.transforms.run_evaluation import evaluated
 from pipelines.transforms.run_weakness import (
     JOIN_GRACE,
     epoch_sizes,
-    overbookings,
-    unbilled,
+    uncertain,
     uncompiled,
-    uncovered,
     warm_starts,
     weaknesses,
 )
@@ -129,9 +127,8 @@ def runs_of(table: Frames) -> list[Run]:
         counts = {row["tokens_seen"] for row in (*epochs.get(run_id, []), *saves.get(run_id, []))}
         run["token_counts"] = sorted(filter(None, counts))
         run["uncertain"] = [
-            *overbookings(run_id, shared.get(run_id, [])),
-            *(unbilled(run_id, gaps[run_id]) if run_id in gaps else uncovered(run, unmet.get(run_id, []))),
-            *uncompiled(about, described, billed, gaps, shared),
+            *uncertain(run, shared, gaps, unmet),
+            *uncompiled(about, described, billed, shared, gaps, unmet),
         ]
         run["warnings"] = [
             *run["uncertain"],

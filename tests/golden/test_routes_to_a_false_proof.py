@@ -287,6 +287,10 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         compiled(billed_hours=0.1),
         "run compile recorded 94.4 hours of its accelerators that are not on the bill, about $126.85",
     ),
+    "a compile run that only tags join to a machine of one of its hours": (
+        compiled(known_by="tag", billed_hours=0.2),
+        "5.0 hours of run compile have no machine on the bill",
+    ),
     "a compile run on no bill": (compiled(is_billed=False), "run compile compiled, which is not on the bill"),
     "a compile run that is not recorded": (
         lambda runs: compiled()(runs)[:-1],
