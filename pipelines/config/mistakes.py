@@ -39,11 +39,18 @@ _MOST_KEYS = 6
 _FIXES = {
     "missing": "it is missing; add it",
     "tuple_type": "write a list in brackets",
-    "model_type": "write a table of keys and values",
+    "too_short": "write at least one",
+    "timezone_aware": "write a time with its zone, such as 2026-07-14T12:00:00Z",
+    **dict.fromkeys(("model_type", "dict_type"), "write a table of keys and values"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "write true or false, without quotes"),
+    **dict.fromkeys(("decimal_type", "decimal_parsing", "float_type", "float_parsing"), "write a number such as 1.5"),
     "string_type": "write text in quotes",
     "string_too_short": "write text that is not empty",
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "write a whole number, without quotes"),
-    **dict.fromkeys(("date_type", "is_instance_of"), "write a day such as 2026-07-01, without quotes"),
+    **dict.fromkeys(
+        ("date_type", "date_from_datetime_inexact", "date_from_datetime_parsing", "is_instance_of"),
+        "write a day such as 2026-07-01, without quotes",
+    ),
 }
 _PLAIN = "write text without control characters, at least one letter"
 _PATTERN_FIXES = {

@@ -69,7 +69,8 @@ class Volume:
         for part, sql in parts.items():
             queries = {key: text.replace(f"{{{part}}}", sql) for key, text in queries.items()}
         with self.turn:
-            rows, missing = answers(path, queries, lambda sql: self.engine.query(sql, _used(sql, values or {})))
+            query = lambda sql: self.engine.query(sql, _used(sql, values or {}))  # noqa: E731
+            rows, missing = answers(path, queries, query, self.published)
         return {**rows, "missing": missing}
 
 

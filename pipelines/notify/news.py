@@ -74,7 +74,7 @@ def news_of(published: Publication, marts: Engine, notify: Notify, teams: Teams 
     about = [topic for topic in notify.about if teams is None or topic in _OF_TEAMS]
     months = published.billing_months[-_MONTHS:]
     topics = {
-        "report": ("detail_billing_month", lambda: _reports(marts, months, notify.reports)),
+        "report": ("detail_billing_month", lambda: _reports(published, marts, months, notify.reports)),
         "check": ("", lambda: _checks(published)),
         "anomaly": ("detail_cost_anomaly", lambda: _of_rows(marts, "anomaly", months[0], _ANOMALY_KEY)),
         "budget": ("detail_budget_monthly", lambda: _of_rows(marts, "budget", months[0], _BUDGET_KEY)),
@@ -102,7 +102,7 @@ def _subject(news: Sequence[News]) -> str:
     return f"trainledger: {one if len(news) == 1 else many.format(len(news))}"
 
 
-def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iterator[News]:
+def _reports(published: Publication, marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iterator[News]:
     """One for each month that AWS has closed: every charge of it is on an invoice."""
     monthly = monthly_reports()
     for period in months:
@@ -112,13 +112,15 @@ def _reports(marts: Engine, months: Sequence[str], kinds: Sequence[str]) -> Iter
         costs = _rows(marts, "cost", period)
         closed = _line("closed", period, costs, _rows(marts, "fee", period))
         for kind in kinds:
-            rows = _headline_rows(marts, kind, period)
+            rows = _headline_rows(published, marts, kind, period)
             line = closed if rows is None else _line(kind, period, costs, rows, states)
             covers = "" if kind in monthly else f" The {kind.replace('_', ' ')} report covers all delivered months."
             yield News(f"report/{kind}/{period}", "report", line + covers, (kind, period))
 
 
-def _headline_rows(marts: Engine, kind: str, period: str) -> dict[str, list[dict[str, Any]]] | None:
+def _headline_rows(
+    published: Publication, marts: Engine, kind: str, period: str
+) -> dict[str, list[dict[str, Any]]] | None:
     """What a report shows first of a month; None for a kind without a figure of its own, or where a mart is missing."""
     if kind not in _HEADLINES:
         return None
@@ -128,7 +130,7 @@ def _headline_rows(marts: Engine, kind: str, period: str) -> dict[str, list[dict
     first = date.fromisoformat(f"{period}-01")
     written = queries_of(plan_of(kind)["queries"])
     queries = {name: written[name].replace(resources.MONTH, f"date '{first}'") for name in _HEADLINES[kind]}
-    found, missing = answers(resources.DASHBOARDS / kind / PLAN, queries, marts.query)
+    found, missing = answers(resources.DASHBOARDS / kind / PLAN, queries, marts.query, published)
     # A report of all months has the month in each row.
     rows = {name: [row for row in rows if row.get("billing_month", first) == first] for name, rows in found.items()}
     return None if missing else rows

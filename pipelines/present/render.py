@@ -70,16 +70,7 @@ def report_page(
         raise UsageError(f"--month {month} is not a delivered billing month; choose one of {month_spans(months)}.")
     about, plan = date.fromisoformat(f"{month or months[-1]}-01"), plan_of(kind)
     queries = {name: sql.replace(MONTH, f"date '{about}'") for name, sql in queries_of(plan["queries"]).items()}
-    try:
-        rows, missing = answers(resources.DASHBOARDS / kind / PLAN, queries, query)
-    except EngineError as error:
-        if published.code_revision == code_revision():
-            raise
-        raise UsageError(
-            f"Publication {published.number} was made by revision {published.code_revision}, and this is "
-            f"{code_revision()}, whose reports need other marts ({error}); make the report with trainledger "
-            f"{published.version}."
-        ) from None
+    rows, missing = answers(resources.DASHBOARDS / kind / PLAN, queries, query, published)
     template = templates(**{} if is_drawn else _UNDRAWN).get_template(f"{kind}/{TEMPLATE}")
     page = template.render(
         title=plan["title"],
@@ -151,8 +142,26 @@ def templates(folder: str = "", **functions: Callable[..., Any]) -> jinja2.Envir
     return environment
 
 
-def answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[str, list[Row]], list[str]]:
-    """The rows of each query of a file by its name, none for a mart that is missing; and the marts that are."""
+def answers(
+    path: Path, queries: Mapping[str, str], query: Query, published: Publication
+) -> tuple[dict[str, list[Row]], list[str]]:
+    """The rows of each query of a file by its name, none for a mart that is missing; and the marts that are.
+
+    UsageError where marts of another revision lack what a query names.
+    """
+    try:
+        return _answers(path, queries, query)
+    except EngineError as error:
+        if published.code_revision == code_revision():
+            raise
+        raise UsageError(
+            f"Publication {published.number} was made by revision {published.code_revision}, and this is "
+            f"{code_revision()}, whose reports need other marts ({error}); run `trainledger build` for the newest "
+            f"bill, or read this publication with trainledger {published.version} of that revision."
+        ) from None
+
+
+def _answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[str, list[Row]], list[str]]:
     rows: dict[str, list[Row]] = {}
     known: dict[str, bool] = {}
     for name, sql in queries.items():

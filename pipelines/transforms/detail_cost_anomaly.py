@@ -89,7 +89,9 @@ def _points(frame: pl.DataFrame, kind: str | pl.Expr, series: pl.Expr, *columns:
 
 def _runs(run: pl.DataFrame) -> pl.DataFrame:
     is_measured = {name: pl.col(name) != 0 for name in _MEASURES}
-    measured = run.filter((pl.col("status") == "completed") & (pl.col("effective_cost_usd") > 0)).with_columns(
+    # The cost of a run that the bill has in part is too low.
+    whole = pl.col("unbilled_hours").fill_null(0) == 0
+    measured = run.filter((pl.col("status") == "completed") & (pl.col("effective_cost_usd") > 0) & whole).with_columns(
         cost=pl.coalesce(pl.when(holds).then(name) for name, holds in is_measured.items())
     )
     series = pl.format("{} on {}", "workload_id", pl.col("instance_type").fill_null("no machine"))

@@ -168,7 +168,7 @@ def _failed_pairs(port: Row, own: pl.DataFrame, table: Frames) -> pl.DataFrame:
 
 
 def _add_runs(found: PortCase, own: pl.DataFrame, fct_run: pl.DataFrame) -> None:
-    """What the port's own runs cost, from the bill; unknown where it lacks one of them."""
+    """What the port's own runs cost, from the bill; unknown where it lacks one of them, or a part of one."""
     billed = own.unique().join(fct_run, on="run_id", how="left").sort("port_cost_kind", "run_id")
     for run in billed.iter_rows(named=True):
         kind = run["port_cost_kind"]
@@ -176,6 +176,9 @@ def _add_runs(found: PortCase, own: pl.DataFrame, fct_run: pl.DataFrame) -> None
         if run["effective_cost_usd"] is None or run["billing_currency"] != CURRENCY:
             found.costs[kind] = None
             found.gaps.append(f"no bill in {CURRENCY} has the {kind.replace('_', ' ')} run {run['run_id']}")
+        elif run["unbilled_hours"]:
+            found.costs[kind] = None
+            found.gaps.append(f"the bill has the {kind.replace('_', ' ')} run {run['run_id']} in part only")
         elif so_far is not None:
             found.costs[kind] = so_far + float(run["effective_cost_usd"])
     found.missing += found.gaps

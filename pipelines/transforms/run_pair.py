@@ -16,9 +16,8 @@ from pipelines.transforms.run_evaluation import evaluated
 from pipelines.transforms.run_weakness import (
     JOIN_GRACE,
     epoch_sizes,
-    overbookings,
-    unbilled,
-    uncovered,
+    uncertain,
+    uncompiled,
     warm_starts,
     weaknesses,
 )
@@ -112,6 +111,7 @@ def runs_of(table: Frames) -> list[Run]:
     shared = _rows_by("run_id", table["fct_resource_share_hourly"])
     gaps = _rows_by("run_id", table["detail_claim_gap_monthly"])
     unmet = _rows_by("run_id", table["stg_tracker__attempt"])
+    billed = {*table["fct_run_cost"].filter("is_billed")["run_id"]}
     restores, epochs, saves = (
         _rows_by("run_id", table[f"stg_tracker__{name}"]) for name in ("phase", "epoch", "checkpoint")
     )
@@ -120,16 +120,15 @@ def runs_of(table: Frames) -> list[Run]:
         target = about["target_metric"], about["target_direction"], about["target_value"]
         run["target"] = None if None in target else target
         run["target_words"] = target_words(run["target"])
-        held = [*machines.get(run_id, []), *shared.get(run_id, [])]
-        run["machines"] = sorted({one["resource_id"] for one in held})
+        run["machines"] = sorted({one["resource_id"] for of in (machines, shared) for one in of.get(run_id, [])})
         run["base_checkpoint_id"] = bases.get(run_id)
         run |= evaluations[run_id]
         run["epochs"] = {row["epoch_index"]: row["fraction"] for row in epochs.get(run_id, [])}
         counts = {row["tokens_seen"] for row in (*epochs.get(run_id, []), *saves.get(run_id, []))}
         run["token_counts"] = sorted(filter(None, counts))
         run["uncertain"] = [
-            *overbookings(run_id, shared.get(run_id, [])),
-            *(unbilled(run_id, gaps[run_id]) if run_id in gaps else uncovered(run, unmet.get(run_id, []))),
+            *uncertain(run, shared, gaps, unmet),
+            *uncompiled(about, described, billed, shared, gaps, unmet),
         ]
         run["warnings"] = [
             *run["uncertain"],

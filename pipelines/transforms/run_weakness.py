@@ -1,6 +1,6 @@
 """What weakens a comparison of a run, whatever its figures are, each in a sentence."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from datetime import datetime, timedelta
 from math import fsum
 from typing import Any
@@ -161,9 +161,37 @@ def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:
         )
 
 
+def uncertain(
+    run: Run, shared: Mapping[str, Rows], gaps: Mapping[str, Rows], unmet: Mapping[str, Rows]
+) -> Iterator[str]:
+    """That the bill may not have the cost of a run in whole, or have more in it than its own."""
+    run_id = run["run_id"]
+    yield from overbookings(run_id, shared.get(run_id, []))
+    yield from unbilled(run_id, gaps[run_id]) if run_id in gaps else uncovered(run, unmet.get(run_id, []))
+
+
+def uncompiled(
+    about: Row, described: Mapping[str, Row], billed: Set[str], *records: Mapping[str, Rows]
+) -> Iterator[str]:
+    """That the cost of the run which compiled what a run loads is not in its cost; `records` as of `uncertain`."""
+    if (compiler := about["compile_run_id"]) is None:
+        return
+    made = described.get(compiler)
+    if made is None:
+        lacks = "of which nothing is recorded"
+    elif made["purpose"] != "compile_only" and made["workload_id"] != about["workload_id"]:
+        lacks = "which is not labeled compile_only"
+    elif compiler in billed:
+        yield from uncertain(made, *records)
+        return
+    else:
+        lacks = "which is not on the bill"
+    yield f"run {about['run_id']} loads what run {compiler} compiled, {lacks}: its cost is not certain"
+
+
 def uncovered(run: Run, hours: Rows) -> Iterator[str]:
     """That no machine of the run is on the bill while it worked; `hours` has a row for each part of such an hour."""
-    done = run["target_at"] or run["ended_at"]
+    done = run.get("target_at") or run["ended_at"]
     without = sum((max(min(hour["ended_at"], done) - hour["started_at"], _NONE) for hour in hours), _NONE)
     if without > JOIN_GRACE:
         yield (

@@ -56,7 +56,7 @@ nodes as (
 history as (
     select
         run_id, workload_id, billing_currency, accelerator_family, instance_type, status, team, owner,
-        cast(effective_cost_usd as double) / nullif(attempt_seconds, 0) as cost_per_second_usd,
+        cast(if_whole(effective_cost_usd, unbilled_hours > 0) as double) / nullif(attempt_seconds, 0) as cost_per_second_usd, unbilled_hours,
         coalesce(lost_work_cost_usd, 0) as lost_work_cost_usd,
         case when checkpoint_durable_count is not null then coalesce(save_count, 0) end as save_count,
         save_seconds, nullif(save_seconds, 0) as stop_seconds, mean_save_seconds, done_interval_seconds, restart_seconds,
@@ -113,5 +113,6 @@ select
             when save_seconds is null then 'no save records how long it stopped the run'
             when save_seconds = 0 then 'saves stop nothing, so only storage bounds them' end,
         case when lasting_seconds is null then 'neither nodes nor an interruption are recorded' end,
-        case when cost_per_second_usd is null then 'no bill line belongs to the run' end), '') as missing_evidence
+        case when unbilled_hours > 0 then 'the bill lacks recorded machine time of the run'
+            when cost_per_second_usd is null then 'no bill line belongs to the run' end), '') as missing_evidence
 from advised

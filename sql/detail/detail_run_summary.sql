@@ -10,7 +10,8 @@ with counted as (
         count(*) filter (where not is_billed) as unbilled_run_count,
         count(*) filter (where is_end_inferred) as inferred_end_run_count,
         count(*) filter (where is_billed and status = 'completed') as completed_run_count,
-        null as effective_cost_usd, null as estimated_cost_usd, null as wasted_cost_usd, null as wasted_ratio
+        null as effective_cost_usd, null as estimated_cost_usd, null as unbilled_hours, null as unbilled_cost_usd,
+        null as wasted_cost_usd, null as wasted_ratio
     from mart_run_cost
     group by grouping sets ((), (accelerator_family), (status))
 
@@ -26,9 +27,10 @@ with counted as (
         count(*) filter (where is_end_inferred),
         count(*) filter (where is_billed and status = 'completed'),
         known_sum(case when is_billed then effective_cost_usd else 0 end), known_sum(estimated_cost_usd),
+        sum(unbilled_hours), case when count(unbilled_cost_usd) = count(unbilled_hours) then sum(unbilled_cost_usd) end,
         known_sum(case when is_billed then wasted_cost_usd else 0 end),
         ratio(known_sum(case when is_billed then wasted_cost_usd else 0 end),
-            known_sum(case when is_billed then effective_cost_usd else 0 end))
+            known_sum(case when is_billed then if_whole(effective_cost_usd, unbilled_hours > 0) else 0 end))
     from mart_run_cost
     where billing_currency is not null
     group by grouping sets ((billing_currency), (billing_currency, accelerator_family), (billing_currency, status))
@@ -36,7 +38,7 @@ with counted as (
 
 cause as (
     select
-        billing_currency, effective_cost_usd, lost_work_cost_usd, failed_run_cost_usd, restart_cost_usd, compile_cost_usd,
+        billing_currency, if_whole(effective_cost_usd, unbilled_hours > 0) as whole_cost_usd, unbilled_hours, unbilled_cost_usd, lost_work_cost_usd, failed_run_cost_usd, restart_cost_usd, compile_cost_usd,
         replay_cost_usd, idle_hold_cost_usd, cause
     from mart_run_cost
     cross join (values ('lost_work'), ('failed_run'), ('restart'), ('compile'), ('replay'), ('idle_hold')) as known(cause)
@@ -44,7 +46,7 @@ cause as (
 ),
 
 wasted as (
-    select billing_currency, cause, effective_cost_usd,
+    select billing_currency, cause, whole_cost_usd, unbilled_hours, unbilled_cost_usd,
         case cause when 'lost_work' then lost_work_cost_usd when 'failed_run' then failed_run_cost_usd when 'restart' then restart_cost_usd
             when 'compile' then compile_cost_usd when 'replay' then replay_cost_usd else idle_hold_cost_usd end as wasted_cost_usd
     from cause
@@ -55,13 +57,14 @@ select
     case when is_any_family = 0 then 'accelerator_family' when is_any_status = 0 then 'status' else 'total' end as dimension,
     case when is_any_family = 0 then accelerator_family when is_any_status = 0 then status else 'all' end as dimension_value,
     run_count, billed_run_count, unbilled_run_count, inferred_end_run_count, completed_run_count,
-    effective_cost_usd, estimated_cost_usd, wasted_cost_usd, wasted_ratio
+    effective_cost_usd, estimated_cost_usd, unbilled_hours, unbilled_cost_usd, wasted_cost_usd, wasted_ratio
 from counted
 
 union all
 
 select
     billing_currency, 'waste_cause', cause, count(*) filter (where wasted_cost_usd <> 0), null, null, null, null, null, null,
-    known_sum(wasted_cost_usd), ratio(known_sum(wasted_cost_usd), known_sum(effective_cost_usd))
+    sum(unbilled_hours), case when count(unbilled_cost_usd) = count(unbilled_hours) then sum(unbilled_cost_usd) end,
+    known_sum(wasted_cost_usd), ratio(known_sum(wasted_cost_usd), known_sum(whole_cost_usd))
 from wasted
 group by billing_currency, cause

@@ -60,7 +60,7 @@ ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
         (
             "[warehouse]",
             "[policy]\nas_of = 2026-07-14T12:00:00\n\n[warehouse]",
-            r"key 'policy\.as_of': .*timezone",
+            r"key 'policy\.as_of': .*a time with its zone",
         ),
         *(
             ("[warehouse]", f"[policy]\nas_of = {moment}\n\n[warehouse]", rf"key 'policy\.as_of': {message}")
@@ -110,6 +110,20 @@ def test_a_mistake_names_file_and_key(ledger: Ledger, old: str, new: str, messag
         ('"export"', '"export"\nfiles = ""', "key 'files.0': write text that is not empty."),
         ("[[billing]]", "[policy]\nprovisional_runs = True\n[[billing]]", "true and false in lower case."),
         ('"warehouse"', '"warehouse"\nthreads = "two"', "'warehouse.threads': write a whole number, without quotes."),
+        ("[[billing]]", "[policy]\nidentity_tolerance_usd = []\n[[billing]]", "_usd': write a number such as 1.5."),
+        (
+            "[[billing]]",
+            '[policy]\nequal_quality_ratio = "1%"\n[[billing]]',
+            "_ratio': write a number such as 1.5.",
+        ),
+        ("[[billing]]", '[policy]\nprovisional_runs = "x"\n[[billing]]', "': write true or false, without quotes."),
+        ("[[billing]]", "[policy]\nas_of = 2026-07-14T00:00:00\n[[billing]]", "': write a time with its zone, such as"),
+        ("[[billing]]", '[teams]\nroles = "x"\n[[billing]]', "'teams.roles': write a table of keys and values."),
+        (
+            "[[billing]]",
+            '[[serving]]\nname = "a"\nkind = "cloudwatch"\n[[billing]]',
+            "a `location`, or the `first_month`",
+        ),
         ("[warehouse]", 'engine = "spark"\n[warehouse]', "below the heading it belongs to, such as [warehouse]."),
         ("[[billing]]", "[[budgets]]\n[[billing]]", "below the heading it belongs to, such as [decisions]."),
         (

@@ -254,6 +254,16 @@ def one_job(error: float) -> Callable[[Runs], Runs]:
 NO_TARGET = dict.fromkeys(("target_metric", "target_value", "target_direction"))
 EXPENSIVE = {"like": "trainium-1", "machine": "i-0other", "day": 25, "hours": 1.0}
 FAILED = EXPENSIVE | {"loss": None, "day": 10}
+
+
+def compiled(**more: Any) -> Callable[[Runs], Runs]:
+    """The Trainium runs load what a run of six hours compiled, which is added last."""
+    own = {"run_id": "compile", "kind": TRN1, "machine": "i-0compile", "hours": 6, "day": 5, "loss": None}
+    own |= {"record": {"purpose": "compile_only"}} | more
+    linked = {"record": {"compile_run_id": "compile"}}
+    return lambda runs: [*(run | (linked if run["kind"] == TRN1 else {}) for run in runs), own]
+
+
 ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "another base checkpoint on one side": (
         record("trainium", base_checkpoint_id="warm"),
@@ -271,6 +281,35 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "compile runs that no run links": (
         added(FAILED | {"run_id": "compile", "record": {"purpose": "compile_only"}}),
         "no run links what compile run compile",
+    ),
+    # Six hours at $21.50 are $129, of which the bill has a tenth of one; or none, or nothing shows that it compiled.
+    "a compile run that is billed in part": (
+        compiled(billed_hours=0.1),
+        "run compile recorded 94.4 hours of its accelerators that are not on the bill, about $126.85",
+    ),
+    "a compile run that only tags join to a machine of one of its hours": (
+        compiled(known_by="tag", billed_hours=0.2),
+        "5.0 hours of run compile have no machine on the bill",
+    ),
+    "a compile run on no bill": (compiled(is_billed=False), "run compile compiled, which is not on the bill"),
+    "a compile run that is not recorded": (
+        lambda runs: compiled()(runs)[:-1],
+        "run trainium-1 loads what run compile compiled, of which nothing is recorded",
+    ),
+    "a compile run whose machine other runs claim too": (
+        lambda runs: [
+            *compiled(hours=1)(runs),
+            *(
+                {"run_id": f"other-{number}", "kind": TRN1, "machine": "i-0compile", "hours": 1, "day": 5, "loss": None}
+                | {"is_billed": False, "record": {"model": "other", "workload_id": "other"}}
+                for number in range(20)
+            ),
+        ],
+        "run compile and others claim more of i-0compile than it has in 1 hour",
+    ),
+    "a compile run of other work that is not labeled one": (
+        compiled(record={"workload_id": "warm the cache"}),
+        "run compile compiled, which is not labeled compile_only",
     ),
     "failures labeled compile_only": (
         added(FAILED | {"run_id": "failed", "loss": 3.0, "status": "failed", "record": {"purpose": "compile_only"}}),
@@ -487,24 +526,44 @@ def test_no_route_ends_proven_or_supported(route: str, is_registered: bool) -> N
     assert sentence in row["verdict_reason"]
 
 
+def test_runs_on_no_bill_bear_nothing_of_a_compile_run() -> None:
+    """An hour of compiling, $21.50, makes 35.58 of three Trainium runs 57.08; GPU runs cost 145.75: 60.8 % less.
+
+    Sixty runs on no bill load it too: with a part each, the three would have borne a dollar of it and be proven.
+    """
+    load = {"record": {"compile_run_id": "compile", "workload_id": "other"}, "hours": 0.01, "day": 2, "loss": None}
+    unbilled = [{"run_id": f"u-{n}", "kind": TRN1, "machine": f"i-0u{n}", "is_billed": False} | load for n in range(60)]
+    row = verdict([*compiled(hours=1)(sound()), *unbilled], True)
+    assert (row["verdict"], float(row["saving_ratio"])) == ("inconclusive", pytest.approx(0.608342, abs=1e-6))
+
+
 def test_a_run_that_is_billed_in_part_has_no_unit_cost() -> None:
     """Of 1.5 hours from 23:00 of 31 July the bill has one, $21.50: it lacks 8 hours of its 16 accelerators, $10.75.
 
     The epoch and the target are at its end, so what they cost is unknown. Another run is billed whole: $10.75 for one.
+    It leads a sweep, of which the first run is a trial: what the sweep cost is unknown.
     """
-    half_billed = {"trainium-1": {}, "trainium-3": {"day": 31, "hour": 23, "hours": 1.5, "billed_hours": 1}}
+    trial = {"purpose": "sweep_trial", "parent_run_id": "trainium-1"}
+    half_billed = {
+        "trainium-1": {},
+        "trainium-3": {"day": 31, "hour": 23, "hours": 1.5, "billed_hours": 1, "record": trial},
+    }
     runs = [run | {"epoch_tokens": 1e9} | half_billed[run["run_id"]] for run in sound() if run["run_id"] in half_billed]
     lines, records = tables(runs)
     with Lab({"2026-07": lines}, records) as lab:
         figures = "effective_cost_usd, unbilled_hours, unbilled_cost_usd, cost_per_epoch_usd, cost_to_target_usd"
+        figures += ", trial_count, sweep_cost_usd"
         rows = lab.ask(f"select {figures} from mart_run_cost order by run_id", "mart_run_cost")
         epochs = lab.ask("select effective_cost_usd from mart_epoch_cost order by run_id", "mart_epoch_cost")
         units = "select unbilled_hours, effective_cost_usd, cost_per_epoch_usd from detail_workload_cost"
         workload = lab.ask(units, "detail_workload_cost")
+        rates = "select run_id from detail_checkpoint_advice where cost_per_second_usd is not null"
+        rated = lab.ask(rates, "detail_checkpoint_advice")
     whole, half = Decimal("10.75"), Decimal("21.50")
-    assert rows == [(whole, None, None, whole, whole), (half, 8, whole, None, None)]
+    assert rows == [(whole, None, None, whole, whole, 1, None), (half, 8, whole, None, None, 0, half)]
     assert epochs == [(whole,), (None,)]
     assert workload == [(8, whole + half, None)]
+    assert rated == [("trainium-1",)]
 
 
 @pytest.mark.parametrize("known_by", ["id", "tag"])

@@ -19,6 +19,7 @@ RUNS = {
     "run_id": pl.String, "workload_id": pl.String, "instance_type": pl.String, "billing_currency": pl.String,
     "status": pl.String, "ended_at": pl.Datetime("ms"), "effective_cost_usd": pl.Decimal(20, 10),
     "cost_per_epoch_usd": pl.Decimal(20, 10), "cost_per_million_tokens_usd": pl.Decimal(20, 10),
+    "unbilled_hours": pl.Float64,
 }  # fmt: skip
 MONTHS = {
     "team": pl.String, "billing_month": pl.Date, "billing_currency": pl.String, "showback_cost_usd": pl.Decimal(20, 10),
@@ -49,11 +50,12 @@ def day_costs(costs: list[float], kind: str = "team_day", subject: str = "nlp") 
     return [(kind, subject, FIRST + timedelta(days=n), "USD", usd(cost)) for n, cost in enumerate(costs)]
 
 
-def run(number: int, per_token: float, tokens: float = 100, **other: str) -> tuple:
+def run(number: int, per_token: float, tokens: float = 100, unbilled: float | None = None, **other: str) -> tuple:
     ended = datetime(2026, 1, 1) + timedelta(hours=number)
     name, currency = f"run-{number:02d}", other.get("currency", "USD")
     cost = usd(per_token * tokens)
-    return (name, "llama", "p5.48xlarge", currency, other.get("status", "completed"), ended, cost, None, usd(per_token))
+    status, unit = other.get("status", "completed"), None if "whole" in other else usd(per_token)
+    return (name, "llama", "p5.48xlarge", currency, status, ended, cost, None, unit, unbilled)
 
 
 @pytest.mark.parametrize("length", [8, *(pytest.param(length, marks=pytest.mark.slow) for length in (14, 28, 56))])
@@ -119,6 +121,10 @@ def test_a_run_that_cost_almost_nothing_is_listed_too() -> None:
         ([run(n, 0.001) for n in range(8)] + [run(8, 0.09)], "9 dollars raise no alarm"),
         ([run(n, 1.0, status="failed") for n in range(8)] + [run(8, 9.0)], "what failed measures nothing"),
         ([run(n, 1.0, currency="EUR") for n in range(8)] + [run(8, 9.0)], "another currency is no history"),
+        (
+            [run(n, 1.0, whole="") for n in range(8)] + [run(8, 0.25, unbilled=24, whole="")],
+            "the bill has a quarter of it",
+        ),
         ([run(n, 1.0 + 0.4 * (n % 2)) for n in range(8)] + [run(8, 1.4)], "it was so before"),
     ],
 )

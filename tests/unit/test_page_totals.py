@@ -127,6 +127,21 @@ def test_waste_is_summed_by_cause() -> None:
     ]
 
 
+def test_of_runs_that_are_billed_in_part_no_share_is_wasted() -> None:
+    """The bill lacks 4 hours of the failed run, about 25: at least 56 are wasted, at least 40 by the failure."""
+    with made("detail_run_summary", "mart_run_cost", RUNS, ROWS.replace("'b', null, null", "'b', 4, 25")) as engine:
+        rows = engine.query(
+            "select dimension_value, unbilled_hours, unbilled_cost_usd, effective_cost_usd, wasted_cost_usd, "
+            "wasted_ratio from made where billing_currency = 'USD' "
+            "and dimension_value in ('all', 'failed_run', 'trainium') order by 1"
+        ).rows()
+    assert rows == [
+        ("all", 4, 25, 210, 56, None),
+        ("failed_run", 4, 25, None, 40, None),
+        ("trainium", None, None, 60, 6, Decimal("0.1")),
+    ]
+
+
 @pytest.mark.parametrize(
     ("statuses", "effective", "expected"),
     [

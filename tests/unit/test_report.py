@@ -9,12 +9,14 @@ from datetime import date, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from support.report_marts import PUBLISHED, Marts, charge, delivered, example, part, rendered, rendered_anew, words
 
 from pipelines.base.errors import EngineError, UsageError
+from pipelines.dashboard.reader import Volume
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.revision import code_revision
 from pipelines.present.charts import token_cost_chart, waterfall_chart
@@ -396,6 +398,13 @@ def test_a_query_that_fails_on_a_present_mart_is_an_error(tmp_path: Path) -> Non
         engine.view("mart_run_cost", [file])
         with pytest.raises(EngineError):
             report_page(engine.query, replace(PUBLISHED, code_revision=code_revision()))
+        # Of another revision, reports and pages state what to do.
+        newer = "run `trainledger build` for the newest bill"
+        with pytest.raises(UsageError, match=newer):
+            report_page(engine.query, PUBLISHED)
+        unused: Any = None
+        with pytest.raises(UsageError, match=newer):
+            Volume(unused, PUBLISHED, engine).page("sides")
 
 
 @pytest.mark.parametrize("kind", ["training_cost", "serving", "expectations"])

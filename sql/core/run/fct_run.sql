@@ -54,8 +54,7 @@ lineage as (
         count(*) = count(if_whole(ancestor.effective_cost_usd, gap.run_id is not null)) as is_lineage_complete
     from fct_run_cost as own
     join dim_run_ancestor as link on link.run_id = own.run_id
-    left join fct_run_cost as ancestor on ancestor.run_id = link.ancestor_run_id
-        and ancestor.billing_currency = own.billing_currency
+    left join fct_run_cost as ancestor on ancestor.run_id = link.ancestor_run_id and ancestor.billing_currency = own.billing_currency
     left join gap on gap.run_id = link.ancestor_run_id
     group by own.run_id, own.billing_currency
 ),
@@ -64,11 +63,12 @@ lineage as (
 sweep as (
     select
         trial.parent_run_id as run_id, count(distinct trial.run_id) as trial_count, own.billing_currency,
-        known_sum(case when cost.billing_currency <> own.billing_currency then 0 else cost.effective_cost_usd end)
-            as trial_cost_usd,
-        case when min(cost.billing_currency) = max(cost.billing_currency) then known_sum(cost.effective_cost_usd) end as only_trial_cost_usd
+        known_sum(case when cost.billing_currency <> own.billing_currency then 0
+            else if_whole(cost.effective_cost_usd, gap.run_id is not null) end) as trial_cost_usd,
+        case when min(cost.billing_currency) = max(cost.billing_currency)
+            then known_sum(if_whole(cost.effective_cost_usd, gap.run_id is not null)) end as only_trial_cost_usd
     from dim_run as trial
-    left join fct_run_cost as cost on cost.run_id = trial.run_id
+    left join fct_run_cost as cost on cost.run_id = trial.run_id left join gap on gap.run_id = trial.run_id
     left join fct_run_cost as own on own.run_id = trial.parent_run_id
     where trial.purpose = 'sweep_trial' and trial.parent_run_id <> trial.run_id
     group by trial.parent_run_id, own.billing_currency
@@ -82,10 +82,10 @@ select
     run.checkpoint_durable_count, run.tokens_seen_count, run.tokens_unit, cost.is_billed, cost.accelerator_hours,
     cost.list_cost_usd, cost.effective_cost_usd, cost.billed_cost_usd, cost.estimated_cost_usd,
     gap.unbilled_hours, gap.unbilled_cost_usd,
-    cost.compile_shared_usd, lineage.lineage_cost_usd,
+    if_whole(cost.compile_shared_usd, compiler_gap.run_id is not null) as compile_shared_usd, lineage.lineage_cost_usd,
     coalesce(lineage.is_lineage_complete, false) as is_lineage_complete, coalesce(sweep.trial_count, 0) as trial_count,
-    case when sweep.run_id is null then cost.effective_cost_usd when cost.is_billed
-        then cost.effective_cost_usd + sweep.trial_cost_usd else sweep.only_trial_cost_usd end as sweep_cost_usd,
+    case when sweep.run_id is null then cost.effective_cost_usd when not cost.is_billed then sweep.only_trial_cost_usd
+        else if_whole(cost.effective_cost_usd, gap.run_id is not null) + sweep.trial_cost_usd end as sweep_cost_usd,
     target.accelerator_hours as target_accelerator_hours, target.list_cost_usd as list_cost_to_target_usd,
     target.effective_cost_usd as cost_to_target_usd, target.billed_cost_usd as billed_cost_to_target_usd,
     target.duration_ms as target_duration_ms, held.list_cost_usd as list_cost_to_held_target_usd,
@@ -111,7 +111,7 @@ join fct_run_cost as cost on cost.run_id = run.run_id
 left join waste on waste.run_id = run.run_id and cost.is_billed
     and waste.billing_currency is not distinct from cost.billing_currency
 cross join policy
-left join gap on gap.run_id = run.run_id
+left join gap on gap.run_id = run.run_id left join gap as compiler_gap on compiler_gap.run_id = run.compile_run_id
 left join target on target.run_id = run.run_id and target.interval_key = '1'
 -- A single pass can be noise: a held target passes several times in a row, as the run or the policy requires.
 left join target as held on held.run_id = run.run_id

@@ -73,15 +73,16 @@ shared as (
     from loaded group by compile_run_id, billing_currency
 ),
 
--- In a comparison a run bears an equal part of what was compiled for it, on each basis.
+-- In a comparison a billed run bears an equal part of what was compiled for it, on each basis.
 precompiled as (
     select run.run_id, maker.list_cost_usd, maker.effective_cost_usd, maker.billed_cost_usd, maker.billing_currency,
         count(*) over (partition by compiler.run_id) as part_count
     from dim_run as run
     join dim_run as compiler on compiler.run_id = run.compile_run_id and compiler.purpose = 'compile_only'
     left join ledger as maker on maker.run_id = compiler.run_id
-    where run.purpose <> 'compile_only' and coalesce(maker.run_id, compiler.run_id) in (
-        select run_id from ledger union all select run_id from several)
+    where run.purpose <> 'compile_only'
+        and run.run_id in (select run_id from ledger union all select run_id from several)
+        and coalesce(maker.run_id, compiler.run_id) in (select run_id from ledger union all select run_id from several)
 )
 
 select
@@ -97,7 +98,7 @@ select
     case when coalesce(ledger.run_id, several.run_id) is null then 0 else ledger.estimated_cost_usd end as estimated_cost_usd,
     ledger.imds_cost_usd, ledger.api_cost_usd, ledger.nodemap_cost_usd, ledger.tag_cost_usd, ledger.type_match_cost_usd,
     ledger.first_billing_month, ledger.last_billing_month, ledger.open_billing_month, newest.newest_usage_date,
-    case when coalesce(shared.run_id, precompiled.run_id) is null then 0 else shared.compile_shared_usd end as compile_shared_usd,
+    case when coalesce(shared.run_id, run.compile_run_id) is null then 0 else shared.compile_shared_usd end as compile_shared_usd,
     case when precompiled.run_id is null then 0 else usd_per(precompiled.list_cost_usd, precompiled.part_count) end
         as list_compile_part_usd,
     case when precompiled.run_id is null then 0 else usd_per(precompiled.effective_cost_usd, precompiled.part_count) end
