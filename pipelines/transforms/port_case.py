@@ -168,14 +168,16 @@ def _failed_pairs(port: Row, own: pl.DataFrame, table: Frames) -> pl.DataFrame:
 
 
 def _add_runs(found: PortCase, own: pl.DataFrame, fct_run: pl.DataFrame) -> None:
-    """What the port's own runs cost, from the bill; unknown where it lacks one of them."""
-    billed = own.unique().join(fct_run, on="run_id", how="left").sort("port_cost_kind", "run_id")
+    """What the port's own runs cost, each once, from the bill; unknown where it lacks one of them or a part."""
+    once = own.sort("port_cost_kind").unique("run_id", keep="first")
+    billed = once.join(fct_run, on="run_id", how="left").sort("port_cost_kind", "run_id")
     for run in billed.iter_rows(named=True):
         kind = run["port_cost_kind"]
         so_far = found.costs[kind]
-        if run["effective_cost_usd"] is None or run["billing_currency"] != CURRENCY:
+        if run["effective_cost_usd"] is None or run["billing_currency"] != CURRENCY or run["unbilled_hours"]:
             found.costs[kind] = None
-            found.gaps.append(f"no bill in {CURRENCY} has the {kind.replace('_', ' ')} run {run['run_id']}")
+            all_of = "all hours of " if run["unbilled_hours"] else ""
+            found.gaps.append(f"no bill in {CURRENCY} has {all_of}the {kind.replace('_', ' ')} run {run['run_id']}")
         elif so_far is not None:
             found.costs[kind] = so_far + float(run["effective_cost_usd"])
     found.missing += found.gaps
