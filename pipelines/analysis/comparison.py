@@ -100,11 +100,11 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
     judged_on = max(run["ended_at"] for side in sides for run in side.runs).date() if registration else today
     found = {basis: _estimated(sides, basis, registration) for basis in BASES}
     at_list = {day: _estimated(_at_prices(sides, day, context), "repriced", registration) for day in {judged_on, today}}
-    bare = {}
+    bare = _in_one_region(sides, judged_on, context, registration)
     if (which := _more_storage(sides)) is not None:
         without, words = _without_storage(sides), f"without the storage and network {which}"
         listed = _estimated(_at_prices(without, judged_on, context), "repriced", registration)
-        bare = {words: _estimated(without, "effective", registration), f"{words}, at list prices,": listed}
+        bare |= {words: _estimated(without, "effective", registration), f"{words}, at list prices,": listed}
     quality = _quality(sides, registration, context.equal_quality)
     shared_evidence = Evidence(
         baseline_runs=len(sides[0].jobs),
@@ -224,11 +224,30 @@ def _unpaired(sides: tuple[Side, Side], registration: Registration | None) -> li
     return [f"the interval does not use the registered pairs, for {why}"]
 
 
-def _at_prices(sides: tuple[Side, Side], day: date, context: Context) -> tuple[Side, Side]:
-    """The sides with the cost `repriced`: accelerator hours at the list price of a day, storage and network at list."""
+def _in_one_region(
+    sides: tuple[Side, Side], day: date, context: Context, registration: Registration | None
+) -> dict[str, Estimate | None]:
+    """Where runs were in several regions, the estimates at list prices of each that has both machines; None if none."""
+    regions = sorted({run["region_id"] for side in sides for run in side.runs} - {None})
+    if len(regions) < 2:
+        return {}
+    found = {
+        f"at list prices of {region}": _estimated(_at_prices(sides, day, context, region), "repriced", registration)
+        for region in regions
+    }
+    known: dict[str, Estimate | None] = {name: one for name, one in found.items() if one}
+    return known or {f"at list prices of one region ({' or '.join(regions)})": None}
+
+
+def _at_prices(sides: tuple[Side, Side], day: date, context: Context, region: str | None = None) -> tuple[Side, Side]:
+    """The sides with the cost `repriced`: accelerator hours at the list price of a day, storage and network at list.
+
+    The price is that of the run's own region, or of `region`.
+    """
 
     def priced(run: Run) -> Run:
-        usd, whole, attached = context.price(run, day), run["accelerator_hours"], run["attached_list_cost_usd"]
+        usd = context.price({**run, "region_id": region or run["region_id"]}, day)
+        whole, attached = run["accelerator_hours"], run["attached_list_cost_usd"]
         costs: tuple[float | None, float | None] = None, None
         if usd is not None and whole and attached is not None and run["accelerator_count"]:
             cost = float(whole) * usd / run["accelerator_count"] + float(attached)
