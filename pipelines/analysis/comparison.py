@@ -20,7 +20,7 @@ from pipelines.analysis.comparison_faults import (
     warnings_of,
 )
 from pipelines.analysis.estimate import Estimate, estimate
-from pipelines.analysis.matched import Run, Side, unclear
+from pipelines.analysis.matched import Run, Side, generations, job_units, unclear
 from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.verdict import (
     DECIDED,
@@ -170,7 +170,6 @@ def _side_columns(name: str, side: Side, basis: str, verdict: str) -> dict[str, 
     sample = side.sample(basis)
     failed = [job.cost(basis, side.measure) for job in side.failed]
     hours = [job.runs[-1]["target_duration_ms"] for job in side.succeeded]
-    tokens = [(run["tokens_seen_count"], run["accelerator_hours"]) for job in side.succeeded for run in job.runs]
     row: dict[str, Any] = {
         f"{name}_run_count": len(side.succeeded),
         f"{name}_failed_run_count": len(side.failed),
@@ -181,11 +180,20 @@ def _side_columns(name: str, side: Side, basis: str, verdict: str) -> dict[str, 
     }
     if verdict != "not comparable" and (used := side.sample("hours")) is not None:
         row[f"{name}_hours_per_unit"] = float(used.unit_cost)
-    if all(seen is not None for seen, _ in tokens):
-        lasted = [run["ended_at"] - run["started_at"] for job in side.succeeded for run in job.runs]
-        seconds = fsum(time.total_seconds() for time in lasted)
-        row[f"{name}_tokens_per_second"] = fsum(float(seen) for seen, _ in tokens) / seconds if seconds else None
+    rates = [_tokens_and_seconds(job.runs) for job in side.succeeded]
+    if all(seen and seconds for seen, seconds in rates):
+        row[f"{name}_tokens_per_second"] = fsum(seen or 0 for seen, _ in rates) / fsum(seconds for _, seconds in rates)
     return row
+
+
+def _tokens_and_seconds(runs: Sequence[Run]) -> tuple[float | None, float]:
+    """Tokens of a job, what several of its runs record once, and how long it ran; None if unknown."""
+    lasted = [max(run["ended_at"] - run["started_at"] for run in nodes) for nodes in generations(runs)]
+    seconds = fsum(time.total_seconds() for time in lasted)
+    if len(runs) == 1:
+        return runs[0]["million_token_count"] and runs[0]["million_token_count"] * 1e6, seconds
+    millions = job_units(runs, "cost_per_million_tokens")
+    return millions and millions * 1e6, seconds
 
 
 def _estimated(sides: tuple[Side, Side], basis: str, registration: Registration | None) -> Estimate | None:

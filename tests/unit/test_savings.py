@@ -165,6 +165,32 @@ def test_a_job_of_two_run_ids_reaches_its_target_once(tmp_path: Path) -> None:
     assert rows == [(2, 1, Decimal(20))]
 
 
+def test_a_resumed_job_trained_on_its_tokens_once(tmp_path: Path) -> None:
+    """Two runs of an hour each count on to 2 and to 4 million tokens: 4 in 2 hours for 40.00, 10.00 a million."""
+    hour, lines, events = timedelta(hours=1), [], []
+    for kind, run_id, at, seen in (
+        ("p5.48xlarge", "first", 10, (1, 2)),
+        ("p5.48xlarge", "rest", 11, (3, 4)),
+        ("trn1.32xlarge", "trn", 10, (1, 2)),
+    ):
+        start, machine = datetime(2026, 7, 14, at), f"i-{kind[:2]}"
+        lines += instance_time(machine, kind, "20.00", start, hour)
+        inside = [
+            {"event": "epoch_completed", "epoch": n, "at": f"2026-07-14T{at}:{n}0:00Z", "tokens_seen": n * 1_000_000}
+            for n in seen
+        ]
+        origin = {"parent_run_id": "first", "base_checkpoint_id": "saved"} if run_id == "rest" else {}
+        events += one_attempt(run_id, [machine], kind, start, hour, inside, model="m", dataset="d", **origin)
+    export = write_export(tmp_path, {"2026-07": lines})
+    built = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events)))
+    columns = "tokens_seen_count, epoch_completed_count, cost_per_million_tokens_usd"
+    rows = ask(built, f"select {columns} from detail_workload_cost order by accelerator_family").rows()
+    assert rows == [(4e6, 4, Decimal(10)), (2e6, 2, Decimal(10))]
+    columns = "baseline_tokens_per_second, candidate_tokens_per_second"
+    rows = ask(built, f"select {columns} from mart_silicon_comparison where cost_basis = 'list'").rows()
+    assert rows == [(pytest.approx(4e6 / 7200), pytest.approx(2e6 / 3600))]
+
+
 def test_another_currency_has_no_baseline(tmp_path: Path) -> None:
     """The book is in dollars: a bill in euro avoids an unknown amount, which is not zero; stranded is nothing."""
     row = month_of_one_epoch(tmp_path, line_item_currency_code="EUR")
