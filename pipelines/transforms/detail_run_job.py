@@ -37,6 +37,15 @@ def build(**table: pl.DataFrame) -> Rows:
     return rows
 
 
+def job_counts(detail_run_job: pl.DataFrame) -> pl.DataFrame:
+    """The units of the whole job of each run by unit of work: `job_count` of `unit_measure`."""
+    measures = {count: measure for measure, count in JOB_COUNTS.items()}
+    counts = detail_run_job.unpivot(
+        [*measures], index=["run_id", "job_id"], variable_name="count", value_name="job_count"
+    )
+    return counts.with_columns(unit_measure=pl.col("count").replace_strict(measures)).drop("count")
+
+
 def _whole(own: list[Run]) -> tuple[str, str | None, Row]:
     """The first run of a job, the last that ended, and the units of both and all between; null if unknown."""
     ended = ended_of(own)
