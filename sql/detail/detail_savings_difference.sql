@@ -1,16 +1,30 @@
 -- One row per Trainium run × baseline version whose runs, or the proven comparison with it, recorded other work: in which
 -- fields. A declared workload id does not make runs alike; what a run does not record is unknown, not other work. Epochs
 -- are alike within 5 percent, as in the comparison; by samples where a run records no tokens.
-with field as (
-    unpivot (
-        select
-            run_id, model, dataset, cast(seq_len as varchar) as "sequence length",
-            cast(global_batch_samples as varchar) as "global batch", precision, target_words as target,
-            coalesce(origin_checkpoint_id, 'none') as "base checkpoint", target_split as "evaluation split",
-            cast(epoch_token_count as varchar) as "epoch size", cast(epoch_sample_count as varchar) as "epoch size in samples"
-        from detail_run_job
-    )
-    on columns(* exclude (run_id)) into name field_name value field_value
+with recorded as (
+    select run_id, 'model' as field_name, model as field_value from detail_run_job
+    union all
+    select run_id, 'dataset', dataset from detail_run_job
+    union all
+    select run_id, 'sequence length', cast(seq_len as varchar) from detail_run_job
+    union all
+    select run_id, 'global batch', cast(global_batch_samples as varchar) from detail_run_job
+    union all
+    select run_id, 'precision', precision from detail_run_job
+    union all
+    select run_id, 'target', target_words from detail_run_job
+    union all
+    select run_id, 'base checkpoint', coalesce(origin_checkpoint_id, 'none') from detail_run_job
+    union all
+    select run_id, 'evaluation split', target_split from detail_run_job
+    union all
+    select run_id, 'epoch size', cast(epoch_token_count as varchar) from detail_run_job
+    union all
+    select run_id, 'epoch size in samples', cast(epoch_sample_count as varchar) from detail_run_job
+),
+
+field as (
+    select * from recorded where field_value is not null
 ),
 
 proven as (
