@@ -20,7 +20,7 @@ from pipelines.analysis.comparison_faults import (
     warnings_of,
 )
 from pipelines.analysis.estimate import Estimate, estimate
-from pipelines.analysis.matched import Run, Side, unclear
+from pipelines.analysis.matched import Run, Side, generations, job_units, unclear
 from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.verdict import (
     DECIDED,
@@ -100,11 +100,11 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
     judged_on = max(run["ended_at"] for side in sides for run in side.runs).date() if registration else today
     found = {basis: _estimated(sides, basis, registration) for basis in BASES}
     at_list = {day: _estimated(_at_prices(sides, day, context), "repriced", registration) for day in {judged_on, today}}
-    bare = {}
+    bare = _in_one_region(sides, judged_on, context, registration)
     if (which := _more_storage(sides)) is not None:
         without, words = _without_storage(sides), f"without the storage and network {which}"
         listed = _estimated(_at_prices(without, judged_on, context), "repriced", registration)
-        bare = {words: _estimated(without, "effective", registration), f"{words}, at list prices,": listed}
+        bare |= {words: _estimated(without, "effective", registration), f"{words}, at list prices,": listed}
     quality = _quality(sides, registration, context.equal_quality)
     shared_evidence = Evidence(
         baseline_runs=len(sides[0].jobs),
@@ -170,7 +170,6 @@ def _side_columns(name: str, side: Side, basis: str, verdict: str) -> dict[str, 
     sample = side.sample(basis)
     failed = [job.cost(basis, side.measure) for job in side.failed]
     hours = [job.runs[-1]["target_duration_ms"] for job in side.succeeded]
-    tokens = [(run["tokens_seen_count"], run["accelerator_hours"]) for job in side.succeeded for run in job.runs]
     row: dict[str, Any] = {
         f"{name}_run_count": len(side.succeeded),
         f"{name}_failed_run_count": len(side.failed),
@@ -181,11 +180,20 @@ def _side_columns(name: str, side: Side, basis: str, verdict: str) -> dict[str, 
     }
     if verdict != "not comparable" and (used := side.sample("hours")) is not None:
         row[f"{name}_hours_per_unit"] = float(used.unit_cost)
-    if all(seen is not None for seen, _ in tokens):
-        lasted = [run["ended_at"] - run["started_at"] for job in side.succeeded for run in job.runs]
-        seconds = fsum(time.total_seconds() for time in lasted)
-        row[f"{name}_tokens_per_second"] = fsum(float(seen) for seen, _ in tokens) / seconds if seconds else None
+    rates = [_tokens_and_seconds(job.runs) for job in side.succeeded]
+    if all(seen and seconds for seen, seconds in rates):
+        row[f"{name}_tokens_per_second"] = fsum(seen or 0 for seen, _ in rates) / fsum(seconds for _, seconds in rates)
     return row
+
+
+def _tokens_and_seconds(runs: Sequence[Run]) -> tuple[float | None, float]:
+    """Tokens of a job, what several of its runs record once, and how long it ran; None if unknown."""
+    lasted = [max(run["ended_at"] - run["started_at"] for run in nodes) for nodes in generations(runs)]
+    seconds = fsum(time.total_seconds() for time in lasted)
+    if len(runs) == 1:
+        return runs[0]["million_token_count"] and runs[0]["million_token_count"] * 1e6, seconds
+    millions = job_units(runs, "cost_per_million_tokens")
+    return millions and millions * 1e6, seconds
 
 
 def _estimated(sides: tuple[Side, Side], basis: str, registration: Registration | None) -> Estimate | None:
@@ -224,11 +232,30 @@ def _unpaired(sides: tuple[Side, Side], registration: Registration | None) -> li
     return [f"the interval does not use the registered pairs, for {why}"]
 
 
-def _at_prices(sides: tuple[Side, Side], day: date, context: Context) -> tuple[Side, Side]:
-    """The sides with the cost `repriced`: accelerator hours at the list price of a day, storage and network at list."""
+def _in_one_region(
+    sides: tuple[Side, Side], day: date, context: Context, registration: Registration | None
+) -> dict[str, Estimate | None]:
+    """Where runs were in several regions, the estimates at list prices of each that has both machines; None if none."""
+    regions = sorted({run["region_id"] for side in sides for run in side.runs} - {None})
+    if len(regions) < 2:
+        return {}
+    found = {
+        f"at list prices of {region}": _estimated(_at_prices(sides, day, context, region), "repriced", registration)
+        for region in regions
+    }
+    known: dict[str, Estimate | None] = {name: one for name, one in found.items() if one}
+    return known or {f"at list prices of one region ({' or '.join(regions)})": None}
+
+
+def _at_prices(sides: tuple[Side, Side], day: date, context: Context, region: str | None = None) -> tuple[Side, Side]:
+    """The sides with the cost `repriced`: accelerator hours at the list price of a day, storage and network at list.
+
+    The price is that of the run's own region, or of `region`.
+    """
 
     def priced(run: Run) -> Run:
-        usd, whole, attached = context.price(run, day), run["accelerator_hours"], run["attached_list_cost_usd"]
+        usd = context.price({**run, "region_id": region or run["region_id"]}, day)
+        whole, attached = run["accelerator_hours"], run["attached_list_cost_usd"]
         costs: tuple[float | None, float | None] = None, None
         if usd is not None and whole and attached is not None and run["accelerator_count"]:
             cost = float(whole) * usd / run["accelerator_count"] + float(attached)

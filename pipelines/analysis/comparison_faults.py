@@ -38,23 +38,9 @@ _EVALUATION_FACTOR = 2
 def faults_of(sides: tuple[Side, Side], registration: Registration | None, quality: Quality) -> list[str]:
     """What makes the runs unlike; a declared workload id does not make them alike."""
     runs = [run for side in sides for run in side.runs]
-    faults = []
-    for name, words in MATCHED.items():
-        values = [{run[name] for run in side.runs if name != "target_split" or run[name] is not None} for side in sides]
-        # A value that only some runs record is unknown of the others, not another value; no checkpoint is a start too.
-        known = set().union(*values) - ({None} if name != "origin_checkpoint_id" else set())
-        if len(known) > 1:
-            shown = sorted(str(value) if value not in (None, "") else "none" for value in known)
-            faults.append(f"runs of the workload have different {words}: {' and '.join(shown)}")
+    faults = work_faults([side.runs for side in sides])
     if sides[0].measure == "cost_to_target" and any(run["target_split"] in TRAIN_SPLITS for run in runs):
         faults.append("the target was met on the training split, which shows no quality")
-    odd = [run for run in runs if run["tokens_per_dataset"] and abs(run["tokens_per_dataset"] - 1) > _DATASET_TOLERANCE]
-    if odd:
-        faults.append(
-            f"an epoch of run {odd[0]['run_id']} has {odd[0]['tokens_per_dataset']:.1%} of the dataset's tokens: "
-            "it is no pass over it"
-        )
-    faults += _unequal_epochs(sides)
     impossible = [run["run_id"] for run in runs if run["is_impossible"]]
     if sides[0].measure == "cost_per_million_tokens" and impossible:
         faults.append(
@@ -79,18 +65,31 @@ def faults_of(sides: tuple[Side, Side], registration: Registration | None, quali
     return faults
 
 
-def _unequal_epochs(sides: tuple[Side, Side]) -> list[str]:
-    """That an epoch of some run is no pass over what that of another is."""
+def work_faults(sides: Sequence[Sequence[Run]]) -> list[str]:
+    """That runs did other work, an epoch of some is no pass over the dataset, or over what that of another is."""
+    faults, runs = [], [run for side in sides for run in side]
+    for name, words in MATCHED.items():
+        # A value that only some runs record is unknown of the others, not another value; no checkpoint is a start too.
+        known = {run[name] for run in runs if run[name] is not None or name == "origin_checkpoint_id"}
+        if len(known) > 1:
+            shown = sorted(str(value) if value not in (None, "") else "none" for value in known)
+            faults.append(f"runs of the workload have different {words}: {' and '.join(shown)}")
+    odd = [run for run in runs if run["tokens_per_dataset"] and abs(run["tokens_per_dataset"] - 1) > _DATASET_TOLERANCE]
+    if odd:
+        faults.append(
+            f"an epoch of run {odd[0]['run_id']} has {odd[0]['tokens_per_dataset']:.1%} of the dataset's tokens: "
+            "it is no pass over it"
+        )
     for kind in EPOCH_KINDS:
-        known = [[run for run in side.runs if kind in run["epoch_sizes"]] for side in sides]
+        known = [[run for run in side if kind in run["epoch_sizes"]] for side in sides]
         if all(known):
-            ordered = sorted([*known[0], *known[1]], key=lambda run: run["epoch_sizes"][kind])
+            ordered = sorted((run for side in known for run in side), key=lambda run: run["epoch_sizes"][kind])
             least, most = (run["epoch_sizes"][kind] for run in (ordered[0], ordered[-1]))
-            if most <= least * (1 + _DATASET_TOLERANCE):
-                return []
-            words = f"an epoch has {least:,.0f} {kind} in run {ordered[0]['run_id']} and {most:,.0f} in run"
-            return [f"{words} {ordered[-1]['run_id']}, more than {_DATASET_TOLERANCE:.0%} apart"]
-    return []
+            if most > least * (1 + _DATASET_TOLERANCE):
+                words = f"an epoch has {least:,.0f} {kind} in run {ordered[0]['run_id']} and {most:,.0f} in run"
+                faults.append(f"{words} {ordered[-1]['run_id']}, more than {_DATASET_TOLERANCE:.0%} apart")
+            break
+    return faults
 
 
 def costless(sides: tuple[Side, Side], basis: str) -> list[str]:

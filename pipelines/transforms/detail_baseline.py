@@ -9,11 +9,12 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.analysis.comparison_faults import work_faults
 from pipelines.analysis.estimate import unit_cost
-from pipelines.analysis.matched import Run, one_side
+from pipelines.analysis.matched import Run, jobs_of, one_side
 from pipelines.base.errors import UsageError
 from pipelines.transforms import Row, Rows, run_pair
-from pipelines.transforms.price_book import price_on, prices_of
+from pipelines.transforms.price_book import Prices, price_on, prices_of
 from pipelines.transforms.run_pair import runs_of
 
 INPUTS = (*run_pair.INPUTS, "declared_baseline", "declared_baseline_run", "published_baseline", "mart_price_book")
@@ -25,11 +26,7 @@ FIGURES = (*HOURS, "success_hours_per_unit", "baseline_paid_ratio")
 def build(**table: pl.DataFrame) -> Rows:
     """Every declared version, and those published before, which stay sealed. UsageError for one that was edited."""
     prices = prices_of(table["mart_price_book"])
-    runs: dict[str, Run] = {}
-    for run in runs_of(table) if table["declared_baseline"].height else ():
-        usd, hours = price_on(prices, run, run["ended_at"].date()), run["costs"]["hours"]
-        listed = tuple(None if usd is None or part is None else part * usd for part in hours)
-        runs[run["run_id"]] = {**run, "costs": {**run["costs"], "on_demand": listed}}
+    runs = {run["run_id"]: run for run in (runs_of(table) if table["declared_baseline"].height else ())}
     before = {_version(row): row for row in table["published_baseline"].iter_rows(named=True)}
     named: dict[tuple[str, int], list[str]] = {}
     for row in table["declared_baseline_run"].iter_rows(named=True):
@@ -45,7 +42,9 @@ def build(**table: pl.DataFrame) -> Rows:
             )
         if known is None or not known["is_sealed"]:
             of_baseline = named.get(_version(baseline))
-            known = baseline | (_asserted(baseline) if of_baseline is None else _measured(baseline, of_baseline, runs))
+            known = baseline | (
+                _asserted(baseline) if of_baseline is None else _measured(baseline, of_baseline, runs, prices)
+            )
             known["figures_sha256"] = _digest(known) if known["is_sealed"] else None
         if known["baseline_evidence"] == "measured":
             known |= {"all_runs_hours_per_unit": _all_runs_hours(baseline, runs)}
@@ -67,10 +66,17 @@ def _asserted(baseline: Mapping[str, Any]) -> Row:
     }
 
 
-def _measured(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[str, Run]) -> Row:
-    """Hours and paid ratio of the named runs as ratios of sums, failed runs included, and the interval of hours."""
+def _measured(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[str, Run], prices: Prices) -> Row:
+    """Hours and paid ratio of the named runs as ratios of sums, failed runs included, and the interval of hours.
+
+    The ratio is of list prices in the region that the hours are later priced in: the runs' own, where it is one.
+    """
     row: Row = {"baseline_evidence": "measured", "run_count": 0, "failed_run_count": 0, "is_sealed": False}
     own = [runs[run_id] for run_id in named if run_id in runs]
+    regions = {run["region_id"] for run in own}
+    if len(regions) == 1 and None not in regions:
+        row["region_id"] = regions.pop()
+    own = [_listed(run, row.get("region_id", baseline["region_id"]), prices) for run in own]
     faults = [*_faults(baseline, named, runs)]
     side = None if faults else one_side(own, baseline["unit_measure"])
     if side is None:
@@ -93,6 +99,12 @@ def _measured(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[s
         "is_sealed": not any(run["open_billing_month"] for run in side.runs),
         "missing_evidence": missing,
     }
+
+
+def _listed(run: Run, region_id: str, prices: Prices) -> Run:
+    usd, hours = price_on(prices, {**run, "region_id": region_id}, run["ended_at"].date()), run["costs"]["hours"]
+    listed = tuple(None if usd is None or part is None else part * usd for part in hours)
+    return {**run, "costs": {**run["costs"], "on_demand": listed}}
 
 
 def _all_runs_hours(baseline: Mapping[str, Any], runs: Mapping[str, Run]) -> float | None:
@@ -124,11 +136,14 @@ def _faults(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[str
             yield f"run {run_id} ended on {run['ended_at']:%Y-%m-%d}, after the baseline was frozen"
         else:
             yield from run["uncertain"]
-    # Naming the expensive runs alone would raise the baseline.
-    starts = [runs[run_id]["started_at"] for run_id in named if run_id in runs]
-    for run_id, run in runs.items():
-        if _kind(run) == kind and run_id not in named and starts and min(starts) <= run["started_at"] <= max(starts):
-            yield f"run {run_id} of the same days is not named"
+    # Naming the expensive runs alone would raise the baseline, and so would a job without the run that completed it.
+    own = [runs[run_id] for run_id in named if run_id in runs]
+    yield from work_faults([own])
+    starts, jobs = [run["started_at"] for run in own], {run["job_id"] for run in own}
+    for run in (run for job in jobs_of([run for run in runs.values() if _kind(run) == kind]) for run in job):
+        is_of_days = starts and min(starts) <= run["started_at"] <= max(starts)
+        if run["run_id"] not in named and (is_of_days or run["job_id"] in jobs):
+            yield f"run {run['run_id']} of the same {'days' if is_of_days else 'job'} is not named"
 
 
 def _digest(row: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 
 import polars as pl
 
-from pipelines.analysis.comparison_faults import MATCHED
+from pipelines.analysis.comparison_faults import EPOCH_KINDS, MATCHED
 from pipelines.analysis.matched import Run, ended_of, job_units, jobs_of
 from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.run_pair import runs_of
@@ -32,8 +32,18 @@ def build(**table: pl.DataFrame) -> Rows:
     for run in runs:
         first, last, counts = whole[run["job_id"]]
         about = {name: run[name] for name in MATCHED} | {"job_run_count": size[run["job_id"]]}
+        about |= {f"epoch_{kind[:-1]}_count": run["epoch_sizes"].get(kind) for kind in EPOCH_KINDS}
         rows.append({"run_id": run["run_id"], "job_id": first, "is_last_run": run["run_id"] == last, **about, **counts})
     return rows
+
+
+def job_counts(detail_run_job: pl.DataFrame) -> pl.DataFrame:
+    """The units of the whole job of each run by unit of work: `job_count` of `unit_measure`."""
+    measures = {count: measure for measure, count in JOB_COUNTS.items()}
+    counts = detail_run_job.unpivot(
+        [*measures], index=["run_id", "job_id"], variable_name="count", value_name="job_count"
+    )
+    return counts.with_columns(unit_measure=pl.col("count").replace_strict(measures)).drop("count")
 
 
 def _whole(own: list[Run]) -> tuple[str, str | None, Row]:

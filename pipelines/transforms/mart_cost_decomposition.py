@@ -15,10 +15,13 @@ import polars as pl
 from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.decomposition import Part, decompose
 from pipelines.transforms import Row, Rows, quotient
+from pipelines.transforms.detail_run_job import job_counts
 from pipelines.transforms.price_book import Prices, price_on, prices_of
 from pipelines.transforms.run_pair import PAIR_KEY
 
-INPUTS = ("mart_silicon_comparison", "detail_compared_run", "detail_run_unit_cost", "mart_price_book")
+INPUTS = (
+    "mart_silicon_comparison", "detail_compared_run", "detail_run_unit_cost", "detail_run_job", "mart_price_book",
+)  # fmt: skip
 OPERATIONS = "operations"
 # In the order shown: the chip first, then what is not the chip's.
 FACTORS = ("silicon_price", "silicon_hours", "rate", OPERATIONS, "convergence", "price_change")
@@ -41,7 +44,8 @@ def build(**table: pl.DataFrame) -> Rows:
     """The factors of every pair that has a unit cost on both sides."""
     prices = prices_of(table["mart_price_book"])
     compared = table["detail_compared_run"].filter(comparison_part="compared").select(*_KEY, "run_id", "unit_measure")
-    runs = compared.join(table["detail_run_unit_cost"], on=["run_id", "unit_measure"]).sort("run_id")
+    runs = compared.join(table["detail_run_unit_cost"], on=["run_id", "unit_measure"])
+    runs = runs.join(job_counts(table["detail_run_job"]), on=["run_id", "unit_measure"]).sort("run_id")
     # A pair that claims no saving has none to explain.
     both = pl.all_horizontal(pl.col("baseline_unit_cost_usd", "candidate_unit_cost_usd") >= 0)
     measured = table["mart_silicon_comparison"].filter(both, pl.col("saving_ratio").is_not_null()).sort(_KEY)
@@ -74,7 +78,12 @@ def _rows(pair: Row, runs: pl.DataFrame, prices: Prices) -> Iterator[Row]:
 def _measured(pair: Row, instance_type: str, runs: pl.DataFrame, prices: Prices) -> dict[str, float | None]:
     """Ratios of sums over the successes of one side; None where one of them does not record a part."""
     own = runs.filter(**{name: pair[name] for name in _KEY}, instance_type=instance_type).to_dicts()
-    units, hours = _sum(run["unit_count"] for run in own), _sum(run["instance_hours"] for run in own)
+    # What several run ids of a job record, the job did once.
+    units = _sum({run["job_id"]: run["job_count"] for run in own}.values())
+    hours = _sum(run["instance_hours"] for run in own)
+    steps = [
+        max(run["step_count"] or 0 for run in own if run["job_id"] == job) for job in {run["job_id"] for run in own}
+    ]
 
     def priced(on: Callable[[Row], date]) -> float | None:
         at_list = [(run["instance_hours"], price_on(prices, run, on(run))) for run in own]
@@ -87,7 +96,7 @@ def _measured(pair: Row, instance_type: str, runs: pl.DataFrame, prices: Prices)
         "cost": quotient(summed(f"{pair['cost_basis']}_cost_usd"), units),
         "hours": quotient(hours, units),
         "goodput": quotient(summed("productive_node_ms"), summed("billed_node_ms")),
-        "steps": quotient(summed("step_count"), units) if pair["unit_measure"] == "cost_to_target" else 1.0,
+        "steps": quotient(_sum(steps), units) if pair["unit_measure"] == "cost_to_target" else 1.0,
         "paid": priced(lambda run: run["ended_at"].date()),
         "compared": priced(lambda run: pair["price_date"]),
     }

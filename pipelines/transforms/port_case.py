@@ -8,7 +8,7 @@ import polars as pl
 
 from pipelines.analysis.break_even import Case
 from pipelines.transforms import Frames, Row
-from pipelines.transforms.detail_run_job import JOB_COUNTS
+from pipelines.transforms.detail_run_job import job_counts
 from pipelines.transforms.run_pair import PAIR_KEY
 
 # Ports are declared in USD, so only bills in USD are compared with them.
@@ -89,11 +89,8 @@ def port_cases(table: Frames) -> Iterator[PortCase]:
 def compared_units(table: Frames) -> pl.DataFrame:
     """The compared jobs of each pair with the units of work they did."""
     compared = table["detail_compared_run"].filter(comparison_part="compared", cost_basis=BASIS)
-    counts = table["detail_run_job"].unpivot(list(JOB_COUNTS.values()), index="job_id", variable_name="count").unique()
-    units = counts.with_columns(unit_measure=pl.col("count").replace_strict({to: of for of, to in JOB_COUNTS.items()}))
-    jobs = compared.join(table["detail_run_job"].select("run_id", "job_id"), on="run_id")
-    jobs = jobs.unique([*PAIR_KEY, "job_id"]).join(units, on=["job_id", "unit_measure"])
-    return jobs.rename({"value": "unit_count"})
+    jobs = compared.join(job_counts(table["detail_run_job"]), on=["run_id", "unit_measure"])
+    return jobs.unique([*PAIR_KEY, "job_id"]).rename({"job_count": "unit_count"})
 
 
 def best_pair(comparison: pl.DataFrame, workload_id: str, currency: str, basis: str = BASIS) -> Row | None:
@@ -168,8 +165,9 @@ def _failed_pairs(port: Row, own: pl.DataFrame, table: Frames) -> pl.DataFrame:
 
 
 def _add_runs(found: PortCase, own: pl.DataFrame, fct_run: pl.DataFrame) -> None:
-    """What the port's own runs cost, from the bill; unknown where it lacks one of them, or a part of one."""
-    billed = own.unique().join(fct_run, on="run_id", how="left").sort("port_cost_kind", "run_id")
+    """What the port's own runs cost, each once, from the bill; unknown where it lacks one of them or a part."""
+    once = own.sort("port_cost_kind").unique("run_id", keep="first")
+    billed = once.join(fct_run, on="run_id", how="left").sort("port_cost_kind", "run_id")
     for run in billed.iter_rows(named=True):
         kind = run["port_cost_kind"]
         so_far = found.costs[kind]

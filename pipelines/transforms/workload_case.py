@@ -156,7 +156,7 @@ def _arithmetic(
     return {
         # Failed runs are part of what a completed one costs.
         "baseline_run_cost_usd": float(gpu["effective_cost_usd"].sum()) / completed
-        if completed and not gpu["effective_cost_usd"].null_count()
+        if completed and not gpu["effective_cost_usd"].null_count() and not gpu["unbilled_hours"].count()
         else None,
         "saving_per_run_usd": saving,
         "port_cost_usd": cost,

@@ -1,7 +1,8 @@
 -- One row per Trainium run of a workload with a baseline: what it cost, and what its units would have cost on the
 -- baseline.
 -- A run counts in the month its job ended, against the newest baseline frozen by that day, priced as of that day; the
--- units of a job of several runs count once. A run of other work than its baseline avoids an unknown cost.
+-- units of a job of several runs count once. A run of other work than its baseline avoids an unknown cost, and so does one
+-- that the bill has in part.
 -- As in a comparison, a run bears its part of what was compiled for it, and its compile run nothing.
 with ended as (
     select run.*, coalesce(job.job_id, run.run_id) as job_id, coalesce(job.job_run_count, 1) as job_run_count,
@@ -82,8 +83,8 @@ counted as (
 ),
 
 united as (
-    select counted.* exclude (listed_per_hour), differing_fields, case when differing_fields is null then listed_per_hour end
-        as listed_per_hour, case when own_unit_count is null or job_run_count = 1 then own_unit_count
+    select counted.* exclude (listed_per_hour), differing_fields, case when differing_fields is null and unbilled_hours is null
+        then listed_per_hour end as listed_per_hour, case when own_unit_count is null or job_run_count = 1 then own_unit_count
             when is_last_run then job_unit_count else 0 end as unit_count
     from counted
     left join detail_savings_difference using (run_id, baseline_name, baseline_version)
@@ -103,8 +104,8 @@ select
             then 'runs of another ' || differing_fields || ' than the baseline or the proven comparison are left out'
         when compile_part_usd is null then 'what was compiled for run ' || run_id || ' is not on the bill in whole'
         when unit_count is null then 'the units of work of the completed run ' || run_id || ' are not recorded'
+        when unbilled_hours is not null then 'recorded machine hours of a run are not on the bill'
         when listed_per_hour is null
-            then 'the price book has no price of the baseline for every run, or the bill is not in USD'
-        when unbilled_hours is not null then 'recorded machine hours of a run are not on the bill' end)
+            then 'the price book has no price of the baseline for every run, or the bill is not in USD' end)
             as missing_evidence
 from united

@@ -1,9 +1,16 @@
 -- One row per workload, currency and instance type: what its billed runs cost together, and per unit of work.
 -- Ratios of sums over every billed run, failed ones included; unknown where a run does not report a part of it.
 -- A run that never reached its target counts with its whole cost and is shown as censored: its cost to the target is unknown.
--- A job of several run ids reached its target once.
+-- A job of several run ids reached its target and did its epochs and tokens once; unknown until all of it ended.
 with run as (
-    select run.*, target_duration_ms is not null and row_number() over (
+    select run.* exclude (epoch_completed_count, tokens_seen_count),
+        case when coalesce(job.job_run_count, 1) = 1 then run.epoch_completed_count
+            when bool_or(run.status = 'running') over (partition by job.job_id) then null
+            when job.is_last_run then job.job_epoch_count else 0 end as epoch_completed_count,
+        case when coalesce(job.job_run_count, 1) = 1 then run.tokens_seen_count
+            when bool_or(run.status = 'running') over (partition by job.job_id) then null
+            when job.is_last_run then job.job_million_token_count * 1000000 else 0 end as tokens_seen_count,
+        target_duration_ms is not null and row_number() over (
         partition by coalesce(job.job_id, run.run_id) order by target_duration_ms nulls last, run.run_id) = 1 as is_success
     from fct_run as run
     left join detail_run_job as job on job.run_id = run.run_id

@@ -9,7 +9,8 @@ with daily as (
 followed as (
     select
         instance_type, region_id, usage_date, billing_currency, price_per_hour_usd,
-        lag(price_per_hour_usd) over (partition by instance_type, region_id order by usage_date) as price_before_usd
+        lag(price_per_hour_usd) over (partition by instance_type, region_id order by usage_date) as price_before_usd,
+        lag(usage_date) over (partition by instance_type, region_id order by usage_date) as date_before
     from daily
 ),
 
@@ -22,6 +23,16 @@ billed as (
 
 book as (
     select *, offer = 'on_demand' as is_on_demand from ref_list_price
+),
+
+-- The day of a price may be late or early: the bill shows another one, the same before and after.
+contradicted as (
+    select distinct book.instance_type, book.region_id, book.from_date
+    from book
+    join followed as seen on seen.instance_type = book.instance_type and seen.region_id = book.region_id
+        and seen.date_before < book.from_date and seen.usage_date >= book.from_date
+    where book.is_on_demand and abs(seen.price_per_hour_usd - seen.price_before_usd) * 10000 <= seen.price_before_usd
+        and abs(seen.price_per_hour_usd - book.price_per_hour_usd) * 10000 > book.price_per_hour_usd
 ),
 
 price as (
@@ -37,7 +48,9 @@ price as (
     from book
     left join billed
         on billed.instance_type = book.instance_type and billed.region_id = book.region_id and billed.from_date = book.from_date
-    where billed.from_date is null or not book.is_on_demand
+    left join contradicted on contradicted.instance_type = book.instance_type
+        and contradicted.region_id = book.region_id and contradicted.from_date = book.from_date
+    where (billed.from_date is null and contradicted.from_date is null) or not book.is_on_demand
 )
 
 select

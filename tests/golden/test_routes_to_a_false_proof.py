@@ -69,14 +69,14 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
         start = datetime(2026, 7, run["day"], run.get("hour", 10))
         end = start + timedelta(hours=run["hours"])
         billed = run.get("billed_hours", run["hours"])
-        listed = PRICES.get(run["kind"], 0) * billed
+        listed = run.get("rate", PRICES.get(run["kind"], 0)) * billed
         if run.get("is_billed", True):
             lines.append(
                 {
                     "line_item_usage_start_date": f"{start:%Y-%m-%d %H:%M:%S}",
                     "line_item_usage_end_date": f"{start + timedelta(hours=1):%Y-%m-%d %H:%M:%S}",
                     "line_item_usage_type": f"USW2-BoxUsage:{run['kind']}",
-                    "product_region_code": "us-west-2",
+                    "product_region_code": run.get("region", "us-west-2"),
                     "line_item_resource_id": run["machine"],
                     "line_item_usage_amount": f"{billed:.6f}",
                     "line_item_unblended_cost": f"{listed * run.get('paid', 1):.6f}",
@@ -423,6 +423,24 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
             for run in runs
         ],
         "at list prices of 2026-07-13 neither is shown to be cheaper",
+    ),
+    # At 75.9552 an hour the low end is 1 - 0.244141 / 0.6 * 55.04 / 75.9552 * 2.742306 = 0.1914, at 55.04 -0.1158; the
+    # high end at 55.04 is 1 - 0.244141 / 0.6 / 2.742306 = 0.8516.
+    "GPU runs of an expensive region": (
+        lambda runs: [
+            run
+            | (
+                {"hours": run["hours"] * 0.6, "region": "ap-northeast-2", "rate": 75.9552}
+                if run["kind"] == P5
+                else {"region": "us-east-1"}
+            )
+            for run in runs
+        ],
+        "at list prices of us-east-1 neither is shown to be cheaper (−11.6% to 85.2%)",
+    ),
+    "runs of two regions without a common price": (
+        all_of("gpu", region="ap-northeast-2", rate=75.9552),
+        "the cost at list prices of one region (ap-northeast-2 or us-west-2) of a run is not known",
     ),
     "a run that claims the machine of another": (
         added(

@@ -346,7 +346,8 @@ def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
         reached = "case when cost_to_target_usd is not null then 1 end as target_duration_ms"
         engine.view_sql("fct_run", f"select *, cast(null as varchar) as target_metric, {reached} from mart_run_cost")
         # Each run of a test is a job.
-        engine.view_sql("detail_run_job", "select run_id, run_id as job_id from mart_run_cost")
+        counts = "1 as job_run_count, true as is_last_run, 0 as job_epoch_count, 0 as job_million_token_count"
+        engine.view_sql("detail_run_job", f"select run_id, run_id as job_id, {counts} from mart_run_cost")
     if "mart_cost_ledger_daily" in marts:
         absent = ("instance_type", "tag_run_id", "billing_entity")
         absent = ", ".join(f"cast(null as varchar) as {name}" for name in absent)

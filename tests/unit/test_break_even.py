@@ -21,7 +21,7 @@ from pipelines.analysis.break_even import (
     runs_to_break_even,
     tornado,
 )
-from pipelines.transforms.port_case import runs_per_month
+from pipelines.transforms.port_case import PortCase, _add_runs, runs_per_month
 
 # Two engineer-weeks at $8k; a run of $6,000 on the GPU, 40 % less on Trainium.
 FACTS = Case(port_cost=16_000, baseline=6_000, saving_per_run=2_400, runs_per_month=1, months=12)
@@ -56,6 +56,16 @@ def test_run_ids_of_one_job_are_one_run_a_month() -> None:
     about = {"purpose": None, "status": "completed", "started_at": start, "ended_at": start + timedelta(days=1)}
     runs = [{**about, "run_id": run_id, "job_id": job_id} for run_id, job_id in (("a", "a"), ("b", "a"), ("c", None))]
     assert runs_per_month(pl.DataFrame(runs, schema_overrides={"purpose": pl.String})) == 2
+
+
+def test_a_run_of_a_port_costs_once_and_only_as_a_whole() -> None:
+    """`a` of 10.00 is named as pilot and as validation; of `b` the bill lacks 3 hours, so its 5.00 are not its cost."""
+    own = pl.DataFrame({"run_id": ["a", "a", "b"], "port_cost_kind": ["pilot", "validation", "failed_pair"]})
+    runs = {"run_id": ["a", "b"], "effective_cost_usd": [10.0, 5.0], "unbilled_hours": [None, 3.0]}
+    found = PortCase({}, dict.fromkeys(("pilot", "validation", "failed_pair"), 0.0))
+    _add_runs(found, own, pl.DataFrame(runs).with_columns(billing_currency=pl.lit("USD")))
+    assert found.costs == {"pilot": 10.0, "validation": 0.0, "failed_pair": None}
+    assert found.gaps == ["the bill has the failed pair run b in part only"]
 
 
 def test_net_present_value_by_hand() -> None:

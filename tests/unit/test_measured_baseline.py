@@ -30,32 +30,50 @@ HOURS = {"gpu-1": 2, "gpu-2": 3, "gpu-3": 4, "gpu-failed": 1}
 TABLES = ("detail_baseline", "mart_savings_monthly")
 
 
-def company(root: Path, *baselines: str, other: dict[str, object] | None = None, **declared: object) -> Path:
-    """Four GPU runs of June, and one Trainium run of July: five hours at 21.50 for an epoch. The run `mini` of an hour
-    and an epoch records what `other` has otherwise."""
+def company(
+    root: Path,
+    *baselines: str,
+    other: dict[str, object] | None = None,
+    epoch_tokens: int = 1000,
+    resumes: bool = False,
+    **declared: object,
+) -> Path:
+    """Four GPU runs of June, and one Trainium run of July: five hours at 21.50 for an epoch of 1,000 tokens. The run
+    `mini` of an hour and an epoch of `epoch_tokens` records what `other` has otherwise; `resumes` is whether a run
+    continues the failed one for an hour."""
     june, events = [], []
     for day, (run_id, hours) in enumerate(HOURS.items(), start=1):
         start = datetime(2026, 6, day, 10)
         june += instance_time(f"i-{day}", "p5.48xlarge", "55.04", start, timedelta(hours=hours))
-        inside = [{"event": "epoch_completed", "epoch": 1, "at": f"2026-06-0{day}T{10 + hours}:00:00Z"}]
+        inside = [epoch(f"2026-06-0{day}T{10 + hours}:00:00Z")]
         made = one_attempt(
             run_id, [f"i-{day}"], "p5.48xlarge", start, timedelta(hours=hours), inside * (day < 4), **WORK, **declared
         )
         if day == 4:
             made = [{**event, "status": "failed"} if event["event"] == "run_ended" else event for event in made]
         events += made
+    if resumes:
+        start, lasts = datetime(2026, 6, 5, 10), timedelta(hours=1)
+        june += instance_time("i-7", "p5.48xlarge", "55.04", start, lasts)
+        origin = {"parent_run_id": "gpu-failed", "base_checkpoint_id": "saved"}
+        inside = [epoch("2026-06-05T11:00:00Z")]
+        events += one_attempt("gpu-rest", ["i-7"], "p5.48xlarge", start, lasts, inside, **WORK, **origin)
     start = datetime(2026, 7, 14, 10)
     july = instance_time("i-5", "trn1.32xlarge", "21.50", start, timedelta(hours=5))
-    inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T15:00:00Z"}]
+    inside = [epoch("2026-07-14T15:00:00Z")]
     events += one_attempt("trn", ["i-5"], "trn1.32xlarge", start, timedelta(hours=5), inside, **WORK, **declared)
     if other is not None:
         later, hour = start + timedelta(hours=6), timedelta(hours=1)
         july += instance_time("i-6", "trn1.32xlarge", "21.50", later, hour)
-        inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T17:00:00Z"}]
+        inside = [epoch("2026-07-14T17:00:00Z", epoch_tokens)]
         events += one_attempt("mini", ["i-6"], "trn1.32xlarge", later, hour, inside, **WORK | declared | other)
     export = write_export(root, {"2026-06": june, "2026-07": july})
     config = write_config(root, billing=export, runs=write_events(root / "runs", events))
     return declare(config, config.read_text(), *baselines)
+
+
+def epoch(at: str, tokens_seen: int = 1000) -> dict[str, object]:
+    return {"event": "epoch_completed", "epoch": 1, "at": at, "tokens_seen": tokens_seen}
 
 
 def declare(config: Path, text: str, *baselines: str) -> Path:
@@ -96,17 +114,20 @@ def test_hours_come_from_all_ended_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "field"),
+    ("other", "epoch_tokens", "field"),
     [
-        ({"dataset": "d-mini"}, "dataset"),
-        ({"target_metric": "loss", "target_value": 9.0, "target_direction": "min"}, "target"),
-        ({"base_checkpoint_id": "trained"}, "base checkpoint"),
+        ({"dataset": "d-mini"}, 1000, "dataset"),
+        ({}, 100, "epoch size"),
+        ({"target_metric": "loss", "target_value": 9.0, "target_direction": "min"}, 1000, "target"),
+        ({"base_checkpoint_id": "trained"}, 1000, "base checkpoint"),
     ],
 )
-def test_a_run_of_other_work_avoids_an_unknown_cost(tmp_path: Path, other: dict[str, object], field: str) -> None:
+def test_a_run_of_other_work_avoids_an_unknown_cost(
+    tmp_path: Path, other: dict[str, object], epoch_tokens: int, field: str
+) -> None:
     """A declared workload does not make it alike: the month has the epoch of the other run alone, for 107.50."""
-    declared = company(tmp_path, BASELINE.replace(WORKLOAD, "w"), other=other, workload_id="w")
-    built = lazy_warehouse(declared)
+    baseline = BASELINE.replace(WORKLOAD, "w")
+    built = lazy_warehouse(company(tmp_path, baseline, other=other, epoch_tokens=epoch_tokens, workload_id="w"))
     (saved,) = ask(built, "select * from mart_savings_monthly").to_dicts()
     assert (saved["run_count"], saved["unit_count"], saved["actual_cost_usd"]) == (1, 1, Decimal("107.50"))
     assert float(saved["avoided_cost_usd"]) == pytest.approx(55.04 * 10 / 3 - 107.50)
@@ -115,6 +136,29 @@ def test_a_run_of_other_work_avoids_an_unknown_cost(tmp_path: Path, other: dict[
     columns = "is_other_work, actual_cost_usd, baseline_cost_usd, missing_evidence"
     (left,) = ask(built, f"select {columns} from detail_savings_run where run_id = 'mini'").rows()
     assert left == (True, Decimal("21.50"), None, reason)
+
+
+def test_hours_are_priced_in_the_region_of_the_runs(tmp_path: Path) -> None:
+    """They ran in us-west-2 at 55.04 an hour, so that a region at 75.9552 avoids no more: 10/3 hours less 107.50."""
+    built = lazy_warehouse(company(tmp_path, BASELINE.replace("run_ids", 'region_id = "ap-northeast-2"\nrun_ids')))
+    (saved,) = ask(built, "select region_id, avoided_cost_usd from mart_savings_monthly, detail_baseline").rows()
+    assert saved == ("us-west-2", pytest.approx(Decimal(5504) / 30 - Decimal("107.50"), abs=Decimal("1e-8")))
+
+
+def test_a_job_without_its_last_run_measures_nothing(tmp_path: Path) -> None:
+    """The failed run was resumed a day later, after the last named one: its hour alone counts without an epoch."""
+    built = lazy_warehouse(company(tmp_path, BASELINE, resumes=True))
+    (row,) = ask(built, "select hours_per_unit, missing_evidence from detail_baseline").rows()
+    assert row == (None, "run gpu-rest of the same job is not named")
+
+
+def test_runs_of_different_work_measure_nothing(tmp_path: Path) -> None:
+    config = company(tmp_path, BASELINE.replace(WORKLOAD, "w"), workload_id="w")
+    events = tmp_path / "runs" / "events.jsonl"
+    first, _, rest = events.read_text().partition("\n")
+    events.write_text(first.replace('"dataset": "d"', '"dataset": "d-large"') + "\n" + rest)
+    (row,) = ask(lazy_warehouse(config), "select hours_per_unit, missing_evidence from detail_baseline").rows()
+    assert row == (None, "runs of the workload have different datasets: d and d-large")
 
 
 def test_a_run_whose_machine_another_run_claims_measures_nothing(tmp_path: Path) -> None:

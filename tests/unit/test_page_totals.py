@@ -24,7 +24,9 @@ def made(model: str, mart: str, columns: str, values: str) -> DuckDBEngine:
     none = "null as billing_month, null as payer_account_id, null as billing_currency, 0 as unallocated_fee_usd"
     engine.view_sql("fct_unallocated_fee_monthly", f"select {none} where false")
     # Each run is a job.
-    engine.view_sql("detail_run_job", "select '' as run_id, '' as job_id where false")
+    counts = "1 as job_run_count, 0 as job_epoch_count, 0 as job_million_token_count"
+    jobs = f"'' as run_id, '' as job_id, true as is_last_run, {counts}"
+    engine.view_sql("detail_run_job", f"select {jobs} where false")
     engine.view_sql("made", load_catalog()[model].text)
     return engine
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from math import log
+from pathlib import Path
 
 import numpy as np
 import pytest
+from support.bills import instance_time, one_attempt, write_config, write_events, write_export
+from support.ledgers import ask, lazy_warehouse
 
 from pipelines.analysis.estimate import estimate, runs_needed, sample
 from pipelines.transforms.pilot_plan import cost_of_a_run, deciding_saving, runs_to_do
@@ -72,3 +76,33 @@ def test_the_saving_that_decides_pays_the_port_back() -> None:
     assert deciding_saving(16_000, 7, 6_000) == pytest.approx(0.380952, abs=1e-6)
     assert deciding_saving(None, 7, 6_000) is None
     assert deciding_saving(16_000, None, 6_000) is None
+
+
+def test_an_announced_price_is_no_price_yet(tmp_path: Path) -> None:
+    """An hour of p5.48xlarge at 55.04 is 2.56 hours of trn1.32xlarge at today's 21.50, not 1.28 at 43.00 of 2027."""
+    start, hour = datetime(2026, 7, 1, 10), timedelta(hours=1)
+    export = write_export(tmp_path, {"2026-07": instance_time("i-g", "p5.48xlarge", "55.04", start, hour)})
+    inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-01T11:00:00Z"}]
+    events = one_attempt("g", ["i-g"], "p5.48xlarge", start, hour, inside, model="m", dataset="d")
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
+    config.write_text(
+        config.read_text()
+        + """
+[[prices]]
+instance_type = "trn1.32xlarge"
+region_id = "us-east-1"
+offer = "on_demand"
+from_date = 2027-01-01
+price_per_hour_usd = "43.00"
+source = "announced"
+
+[[decisions.offers]]
+instance_type = "trn1.32xlarge"
+region_id = "us-west-2"
+purchase_option = "on_demand"
+lead_days = 0
+reported_on = 2026-07-01
+"""
+    )
+    rows = ask(lazy_warehouse(config), "select candidate_hours_per_run from mart_portfolio").rows()
+    assert rows == [(pytest.approx(2.56),)]

@@ -10,7 +10,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from support.bills import write_config
+from support.bills import instance_hour, write_config
+from support.lab import Lab
 
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.settings import load_settings
@@ -146,3 +147,22 @@ def test_block_prices_are_of_a_region_then_of_its_area() -> None:
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"nope\.csv does not exist; give the index\.csv"):
         price_changes([tmp_path / "nope.csv"], reviewed_book(), ["p5.48xlarge"])
+
+
+def test_the_bill_dates_a_price_better_than_the_book() -> None:
+    """The book has the cut of p5.48xlarge from 98.32 to 55.04 by 1 June 2025; the bill shows it on 20 June."""
+
+    def hour(day: str, rate: str) -> dict[str, str]:
+        place = {"line_item_usage_type": "BoxUsage:p5.48xlarge", "product_region_code": "us-east-1"}
+        return instance_hour(f"{day}T10", "i-1", "p5.48xlarge", rate) | place
+
+    months = {"2025-05": [hour("2025-05-20", "98.32")]}
+    months["2025-06"] = [hour("2025-06-03", "98.32"), hour("2025-06-20", "55.04")]
+    query = "select from_date, price_evidence, price_per_hour_usd from mart_price_book where offer = 'on_demand' "
+    with Lab(months, {}) as lab:
+        found = lab.ask(f"{query} and instance_type = 'p5.48xlarge' and region_id = 'us-east-1'", "mart_price_book")
+    assert sorted(found) == [
+        (date(2024, 12, 1), "book", Decimal("98.32")),
+        (date(2025, 5, 20), "bill", Decimal("98.32")),
+        (date(2025, 6, 20), "bill", Decimal("55.04")),
+    ]

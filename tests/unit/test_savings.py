@@ -165,6 +165,61 @@ def test_a_job_of_two_run_ids_reaches_its_target_once(tmp_path: Path) -> None:
     assert rows == [(2, 1, Decimal(20))]
 
 
+def test_the_hours_of_a_job_of_two_run_ids_make_one_success(tmp_path: Path) -> None:
+    """Each side trains an hour at 20.00 up to its target, so that no factor makes a difference."""
+    start, hour, lines, events = datetime(2026, 7, 14, 10), timedelta(hours=1), [], []
+    begun, ended = "2026-07-14T10:00:00Z", "2026-07-14T11:00:00Z"
+    inside = [
+        {"event": "phase_started", "at": begun, "phase": "train"},
+        {"event": "phase_ended", "at": ended, "phase": "train"},
+        {"event": "evaluation", "at": ended, "metric": "loss", "split": "val", "value": 1.9, "step": 5},
+        {"event": "checkpoint_completed", "at": ended, "checkpoint_id": "last", "step": 5},
+    ]
+    work = {"model": "m", "dataset": "d", "target_metric": "loss", "target_value": 2.0, "target_direction": "min"}
+    for run_id, kind, used in (("a", "p5.48xlarge", 4), ("b", "p5.48xlarge", 4), ("trn", "trn1.32xlarge", 16)):
+        machine = f"i-{kind[:2]}"
+        made = one_attempt(run_id, [machine], kind, start, hour, inside, **work)
+        events += [e | ({"accelerators_used": used} if e["event"] == "resource_joined" else {}) for e in made]
+        lines += [] if run_id == "b" else instance_time(machine, kind, "20.00", start, hour)
+    export = write_export(tmp_path, {"2026-07": lines})
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
+    columns = "factor, baseline_factor, candidate_factor"
+    query = f"select {columns} from mart_cost_decomposition where cost_basis = 'effective' order by factor_no"
+    assert ask(lazy_warehouse(config), query).rows()[:5] == [
+        ("silicon_price", 20.0, 20.0),
+        ("silicon_hours", pytest.approx(1 / 5), pytest.approx(1 / 5)),
+        ("rate", pytest.approx(1), pytest.approx(1)),
+        ("operations", pytest.approx(1), pytest.approx(1)),
+        ("convergence", 5.0, 5.0),
+    ]
+
+
+def test_a_resumed_job_trained_on_its_tokens_once(tmp_path: Path) -> None:
+    """Two runs of an hour each count on to 2 and to 4 million tokens: 4 in 2 hours for 40.00, 10.00 a million."""
+    hour, lines, events = timedelta(hours=1), [], []
+    for kind, run_id, at, seen in (
+        ("p5.48xlarge", "first", 10, (1, 2)),
+        ("p5.48xlarge", "rest", 11, (3, 4)),
+        ("trn1.32xlarge", "trn", 10, (1, 2)),
+    ):
+        start, machine = datetime(2026, 7, 14, at), f"i-{kind[:2]}"
+        lines += instance_time(machine, kind, "20.00", start, hour)
+        inside = [
+            {"event": "epoch_completed", "epoch": n, "at": f"2026-07-14T{at}:{n}0:00Z", "tokens_seen": n * 1_000_000}
+            for n in seen
+        ]
+        origin = {"parent_run_id": "first", "base_checkpoint_id": "saved"} if run_id == "rest" else {}
+        events += one_attempt(run_id, [machine], kind, start, hour, inside, model="m", dataset="d", **origin)
+    export = write_export(tmp_path, {"2026-07": lines})
+    built = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events)))
+    columns = "tokens_seen_count, epoch_completed_count, cost_per_million_tokens_usd"
+    rows = ask(built, f"select {columns} from detail_workload_cost order by accelerator_family").rows()
+    assert rows == [(4e6, 4, Decimal(10)), (2e6, 2, Decimal(10))]
+    columns = "baseline_tokens_per_second, candidate_tokens_per_second"
+    rows = ask(built, f"select {columns} from mart_silicon_comparison where cost_basis = 'list'").rows()
+    assert rows == [(pytest.approx(4e6 / 7200), pytest.approx(2e6 / 3600))]
+
+
 def test_another_currency_has_no_baseline(tmp_path: Path) -> None:
     """The book is in dollars: a bill in euro avoids an unknown amount, which is not zero; stranded is nothing."""
     row = month_of_one_epoch(tmp_path, line_item_currency_code="EUR")
@@ -173,9 +228,11 @@ def test_another_currency_has_no_baseline(tmp_path: Path) -> None:
 
 
 def test_hours_that_are_not_on_the_bill_are_missing_evidence(tmp_path: Path) -> None:
-    """The run recorded a second machine of which no hour is billed, so 20.00 is not all that it cost."""
+    """The run recorded a second machine of which no hour is billed, so 20.00 is not all that it cost, nor is 35.04 all
+    that it avoided."""
     row = month_of_one_epoch(tmp_path, machines=("i-0a", "i-0b"))
-    assert (row[2], row[5]) == (Decimal(20), "recorded machine hours of a run are not on the bill")
+    assert row[2:4] == (Decimal(20), None)
+    assert row[5] == "recorded machine hours of a run are not on the bill"
 
 
 @pytest.mark.parametrize(
