@@ -235,7 +235,7 @@ def _unpaired(sides: tuple[Side, Side], registration: Registration | None) -> li
 def _in_one_region(
     sides: tuple[Side, Side], day: date, context: Context, registration: Registration | None
 ) -> dict[str, Estimate | None]:
-    """If runs were in several regions, an estimate at the list prices of each; one None if no region has both machines."""
+    """If runs were in several regions, an estimate at the list prices of each; one None if none has both machines."""
     regions = sorted({run["region_id"] for side in sides for run in side.runs} - {None})
     if len(regions) < 2:
         return {}

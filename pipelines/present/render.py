@@ -155,8 +155,8 @@ def answers(
         if published.code_revision == code_revision():
             raise
         raise UsageError(
-            f"Publication {published.number} was made by revision {published.code_revision}; this is {code_revision()}, "
-            f"which needs other marts ({error}). Run `trainledger build` for the newest bill, or read this publication "
+            f"Publication {published.number} was made by revision {published.code_revision}; this is "
+            f"{code_revision()}, which needs other marts ({error}). Run `trainledger build` for the newest bill, or read this publication "
             f"with trainledger {published.version} of that revision."
         ) from None
 

@@ -182,7 +182,9 @@ def uncompiled(
     elif made["purpose"] != "compile_only" and made["workload_id"] != about["workload_id"]:
         lacks = "which is not labeled compile_only"
     elif compiler in billed:
-        yield from (f"run {about['run_id']} loads what run {compiler} compiled; {why}" for why in uncertain(made, *records))
+        yield from (
+            f"run {about['run_id']} loads what run {compiler} compiled; {why}" for why in uncertain(made, *records)
+        )
         return
     else:
         lacks = "which is not on the bill"
