@@ -187,7 +187,7 @@ def _side_columns(name: str, side: Side, basis: str, verdict: str) -> dict[str, 
 
 
 def _tokens_and_seconds(runs: Sequence[Run]) -> tuple[float | None, float]:
-    """Tokens of a job, what several of its runs record once, and how long it ran; None if unknown."""
+    """The tokens of a job and the seconds it ran. What several of its runs record counts once; None if unknown."""
     lasted = [max(run["ended_at"] - run["started_at"] for run in nodes) for nodes in generations(runs)]
     seconds = fsum(time.total_seconds() for time in lasted)
     if len(runs) == 1:
@@ -235,7 +235,7 @@ def _unpaired(sides: tuple[Side, Side], registration: Registration | None) -> li
 def _in_one_region(
     sides: tuple[Side, Side], day: date, context: Context, registration: Registration | None
 ) -> dict[str, Estimate | None]:
-    """Where runs were in several regions, the estimates at list prices of each that has both machines; None if none."""
+    """If runs were in several regions, an estimate at the list prices of each; one None if none has both machines."""
     regions = sorted({run["region_id"] for side in sides for run in side.runs} - {None})
     if len(regions) < 2:
         return {}

@@ -66,7 +66,7 @@ def faults_of(sides: tuple[Side, Side], registration: Registration | None, quali
 
 
 def work_faults(sides: Sequence[Sequence[Run]]) -> list[str]:
-    """That runs did other work, an epoch of some is no pass over the dataset, or over what that of another is."""
+    """What shows that runs did different work, or that an epoch is not one pass over the same dataset."""
     faults, runs = [], [run for side in sides for run in side]
     for name, words in MATCHED.items():
         # A value that only some runs record is unknown of the others, not another value; no checkpoint is a start too.

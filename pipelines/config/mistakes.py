@@ -39,7 +39,7 @@ _MOST_KEYS = 6
 _FIXES = {
     "missing": "it is missing; add it",
     "tuple_type": "write a list in brackets",
-    "too_short": "write at least one",
+    "too_short": "write at least one value",
     "timezone_aware": "write a time with its zone, such as 2026-07-14T12:00:00Z",
     **dict.fromkeys(("model_type", "dict_type"), "write a table of keys and values"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "write true or false, without quotes"),

@@ -122,7 +122,7 @@ class ServingSource(S3Options, Months):
         if is_queried and self.kind != "cloudwatch":
             yield "`location` is missing; only kind 'cloudwatch' has an API to query"
         if is_queried != (self.first_month is not None) or (self.regions and not is_queried):
-            yield "kind 'cloudwatch' has a `location`, or the `first_month` and `regions` of the API to query"
+            yield "write either `location`, or `first_month` with `regions` to query the API of kind 'cloudwatch'"
         names = [server.server_id for server in self.servers]
         if len({*names}) < len(names):
             yield "`servers` has a server_id twice; remove one"

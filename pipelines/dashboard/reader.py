@@ -69,8 +69,9 @@ class Volume:
         for part, sql in parts.items():
             queries = {key: text.replace(f"{{{part}}}", sql) for key, text in queries.items()}
         with self.turn:
-            query = lambda sql: self.engine.query(sql, _used(sql, values or {}))  # noqa: E731
-            rows, missing = answers(path, queries, query, self.published)
+            rows, missing = answers(
+                path, queries, lambda sql: self.engine.query(sql, _used(sql, values or {})), self.published
+            )
         return {**rows, "missing": missing}
 
 

@@ -155,9 +155,9 @@ def answers(
         if published.code_revision == code_revision():
             raise
         raise UsageError(
-            f"Publication {published.number} was made by revision {published.code_revision}, and this is "
-            f"{code_revision()}, whose reports need other marts ({error}); run `trainledger build` for the newest "
-            f"bill, or read this publication with trainledger {published.version} of that revision."
+            f"Publication {published.number} was made by revision {published.code_revision}; this is "
+            f"{code_revision()}, which needs other marts ({error}). Run `trainledger build` for the newest bill, or read this publication "
+            f"with trainledger {published.version} of that revision."
         ) from None
 
 

@@ -81,9 +81,9 @@ def _measured(pair: Row, instance_type: str, runs: pl.DataFrame, prices: Prices)
     # What several run ids of a job record, the job did once.
     units = _sum({run["job_id"]: run["job_count"] for run in own}.values())
     hours = _sum(run["instance_hours"] for run in own)
-    steps = [
-        max(run["step_count"] or 0 for run in own if run["job_id"] == job) for job in {run["job_id"] for run in own}
-    ]
+    steps: dict[str, float] = {}
+    for run in own:
+        steps[run["job_id"]] = max(steps.get(run["job_id"], 0), run["step_count"] or 0)
 
     def priced(on: Callable[[Row], date]) -> float | None:
         at_list = [(run["instance_hours"], price_on(prices, run, on(run))) for run in own]
@@ -96,7 +96,7 @@ def _measured(pair: Row, instance_type: str, runs: pl.DataFrame, prices: Prices)
         "cost": quotient(summed(f"{pair['cost_basis']}_cost_usd"), units),
         "hours": quotient(hours, units),
         "goodput": quotient(summed("productive_node_ms"), summed("billed_node_ms")),
-        "steps": quotient(_sum(steps), units) if pair["unit_measure"] == "cost_to_target" else 1.0,
+        "steps": quotient(_sum(steps.values()), units) if pair["unit_measure"] == "cost_to_target" else 1.0,
         "paid": priced(lambda run: run["ended_at"].date()),
         "compared": priced(lambda run: pair["price_date"]),
     }

@@ -149,11 +149,13 @@ def _billed_runs(
 ) -> dict[str, Row]:
     """Every billed run on one kind of GPU or Trainium machine by its id, with `costs`: (whole, to target) by basis.
 
-    A run bears its equal part of what was compiled for it (mart_run_cost has both views). What was compiled for no run,
-    or by a run that also trained, is a run of its own that succeeded at nothing. The cost `hours` is of instance-hours.
+    A run bears its equal part of what was compiled for it (mart_run_cost has both views). What was compiled for no
+    billed run, or by a run that also trained, is a run of its own that succeeded at nothing. The cost `hours` is of
+    instance-hours.
     """
     targets = {row["run_id"]: row for row in fct_interval_cost.iter_rows(named=True)}
-    linked = {row["compile_run_id"] for row in described.values() if row["purpose"] != "compile_only"}
+    paying = (described[run_id] for run_id in fct_run_cost.filter("is_billed")["run_id"])
+    linked = {run["compile_run_id"] for run in paying if run["purpose"] != "compile_only"}
     billed = fct_run_cost.filter("is_billed", pl.col("accelerator_family").is_in(["gpu", "trainium"]))
     return {
         cost["run_id"]: _billed_run(cost, described[cost["run_id"]], targets.get(cost["run_id"]))

@@ -66,7 +66,7 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
         yield (
             f"run {run_id} is labeled compile_only but trained: it counts as failed"
             if has_trained
-            else f"no run links what compile run {run_id} made: it counts as failed"
+            else f"no billed run loads what run {run_id} compiled: it counts as failed"
         )
     if run["status"] == "unknown" and run["target_duration_ms"] is None:
         end = "has no recorded end" if run["is_end_inferred"] else "has an unknown end"
@@ -164,7 +164,7 @@ def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:
 def uncertain(
     run: Run, shared: Mapping[str, Rows], gaps: Mapping[str, Rows], unmet: Mapping[str, Rows]
 ) -> Iterator[str]:
-    """That the bill may not have the cost of a run in whole, or have more in it than its own."""
+    """Why the cost of a run on the bill may be incomplete, or include that of others."""
     run_id = run["run_id"]
     yield from overbookings(run_id, shared.get(run_id, []))
     yield from unbilled(run_id, gaps[run_id]) if run_id in gaps else uncovered(run, unmet.get(run_id, []))
@@ -174,7 +174,7 @@ def uncompiled(
     about: Row, described: Mapping[str, Row], billed: Set[str], *records: Mapping[str, Rows]
 ) -> Iterator[str]:
     """That the cost of the run which compiled what a run loads is not in its cost; `records` as of `uncertain`."""
-    if (compiler := about["compile_run_id"]) is None:
+    if (compiler := about["compile_run_id"]) in (None, about["run_id"]):
         return
     made = described.get(compiler)
     if made is None:
@@ -182,7 +182,9 @@ def uncompiled(
     elif made["purpose"] != "compile_only" and made["workload_id"] != about["workload_id"]:
         lacks = "which is not labeled compile_only"
     elif compiler in billed:
-        yield from uncertain(made, *records)
+        yield from (
+            f"run {about['run_id']} loads what run {compiler} compiled; {why}" for why in uncertain(made, *records)
+        )
         return
     else:
         lacks = "which is not on the bill"

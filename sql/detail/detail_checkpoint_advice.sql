@@ -56,7 +56,8 @@ nodes as (
 history as (
     select
         run_id, workload_id, billing_currency, accelerator_family, instance_type, status, team, owner,
-        cast(if_whole(effective_cost_usd, unbilled_hours > 0) as double) / nullif(attempt_seconds, 0) as cost_per_second_usd, unbilled_hours,
+        cast(if_whole(effective_cost_usd, unbilled_hours > 0) as double) / nullif(attempt_seconds, 0)
+            as cost_per_second_usd, unbilled_hours,
         coalesce(lost_work_cost_usd, 0) as lost_work_cost_usd,
         case when checkpoint_durable_count is not null then coalesce(save_count, 0) end as save_count,
         save_seconds, nullif(save_seconds, 0) as stop_seconds, mean_save_seconds, done_interval_seconds, restart_seconds,

@@ -38,7 +38,8 @@ with counted as (
 
 cause as (
     select
-        billing_currency, if_whole(effective_cost_usd, unbilled_hours > 0) as whole_cost_usd, unbilled_hours, unbilled_cost_usd, lost_work_cost_usd, failed_run_cost_usd, restart_cost_usd, compile_cost_usd,
+        billing_currency, if_whole(effective_cost_usd, unbilled_hours > 0) as whole_cost_usd, unbilled_hours,
+        unbilled_cost_usd, lost_work_cost_usd, failed_run_cost_usd, restart_cost_usd, compile_cost_usd,
         replay_cost_usd, idle_hold_cost_usd, cause
     from mart_run_cost
     cross join (values ('lost_work'), ('failed_run'), ('restart'), ('compile'), ('replay'), ('idle_hold')) as known(cause)

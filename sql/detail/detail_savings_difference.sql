@@ -1,6 +1,6 @@
 -- One row per Trainium run × baseline version whose runs, or the proven comparison with it, recorded other work: in which
 -- fields. A declared workload id does not make runs alike; what a run does not record is unknown, not other work. Epochs
--- are alike within 5 percent, as in the comparison; by samples where a run records no tokens.
+-- are alike within 5 percent, as in the comparison: by tokens, or by samples where one of both records no tokens.
 with recorded as (
     select run_id, 'model' as field_name, model as field_value from detail_run_job
     union all
@@ -68,8 +68,10 @@ join known on known.baseline_name = baseline.baseline_name and known.baseline_ve
 join field on field.run_id = run.run_id and field.field_name = known.field_name
 join detail_run_job as own on own.run_id = run.run_id
 where run.accelerator_family = 'trainium' and case field.field_name
-    when 'epoch size' then greatest(own.epoch_token_count, known.most_tokens) > 1.05 * least(own.epoch_token_count, known.least_tokens)
-    when 'epoch size in samples' then own.epoch_token_count is null
-        and greatest(own.epoch_sample_count, known.most_samples) > 1.05 * least(own.epoch_sample_count, known.least_samples)
+    when 'epoch size' then greatest(own.epoch_token_count, known.most_tokens)
+        > 1.05 * least(own.epoch_token_count, known.least_tokens)
+    when 'epoch size in samples' then (own.epoch_token_count is null or known.most_tokens is null)
+        and greatest(own.epoch_sample_count, known.most_samples)
+        > 1.05 * least(own.epoch_sample_count, known.least_samples)
     else not list_contains(known.field_values, field.field_value) end
 group by run.run_id, known.baseline_name, known.baseline_version

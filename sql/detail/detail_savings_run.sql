@@ -3,17 +3,22 @@
 -- A run counts in the month its job ended, against the newest baseline frozen by that day, priced as of that day; the
 -- units of a job of several runs count once. A run of other work than its baseline avoids an unknown cost, and so does one
 -- that the bill has in part.
--- As in a comparison, a run bears its part of what was compiled for it, and its compile run nothing.
+-- As in a comparison, billed runs bear what was compiled for them, each an equal part, and their compile run nothing.
 with ended as (
     select run.*, coalesce(job.job_id, run.run_id) as job_id, coalesce(job.job_run_count, 1) as job_run_count,
         coalesce(job.is_last_run, true) as is_last_run, job.job_target_count, job.job_epoch_count,
         job.job_million_token_count,
         cast(max(run.ended_at) over (partition by coalesce(job.job_id, run.run_id)) as date) as ended_date,
-        cost.list_compile_part_usd, case when run.compile_shared_usd is not null then cost.effective_compile_part_usd end as compile_part_usd
+        cost.list_compile_part_usd,
+        case when run.compile_shared_usd is not null then cost.effective_compile_part_usd end as compile_part_usd
     from fct_run as run
     join fct_run_cost as cost on cost.run_id = run.run_id
     left join detail_run_job as job on job.run_id = run.run_id
-    anti join dim_run as loader on loader.compile_run_id = run.run_id and run.purpose = 'compile_only'
+    anti join (select loader.compile_run_id as run_id
+        from dim_run as loader
+        join fct_run_cost as bearing on bearing.run_id = loader.run_id and bearing.is_billed
+        where loader.purpose is distinct from 'compile_only') as loaded
+        on loaded.run_id = run.run_id and run.purpose = 'compile_only'
     where run.is_billed and run.accelerator_family = 'trainium' and run.status <> 'running'
 ),
 
@@ -22,7 +27,8 @@ run as (
         run.run_id, run.workload_id, run.billing_currency, run.ended_date, run.job_id, run.job_run_count, run.is_last_run,
         run.job_target_count, run.job_epoch_count, run.job_million_token_count, run.epoch_unit,
         run.epoch_completed_count, run.tokens_seen_count, run.effective_cost_usd, run.cost_to_target_usd,
-        run.target_duration_ms, run.unbilled_hours, run.compile_part_usd, run.list_compile_part_usd, run.status in ('failed', 'killed', 'abandoned', 'unknown')
+        run.target_duration_ms, run.unbilled_hours, run.compile_part_usd, run.list_compile_part_usd,
+        run.status in ('failed', 'killed', 'abandoned', 'unknown')
             or coalesce(run.purpose in ('compile_only', 'eval_only'), false) as does_no_unit,
         run.instance_type, coalesce(run.region_id, baseline.region_id) as run_region_id,
         ratio(case when baseline.unit_measure = 'cost_to_target' and run.target_duration_ms is not null
@@ -102,7 +108,8 @@ select
     coalesce(missing_evidence, case
         when differing_fields is not null
             then 'runs of another ' || differing_fields || ' than the baseline or the proven comparison are left out'
-        when compile_part_usd is null then 'what was compiled for run ' || run_id || ' is not on the bill in whole'
+        when compile_part_usd is null then 'the cost of what was compiled for run ' || run_id
+            || ' is not known: its compile run must be recorded, labeled compile_only and on the bill in whole'
         when unit_count is null then 'the units of work of the completed run ' || run_id || ' are not recorded'
         when unbilled_hours is not null then 'recorded machine hours of a run are not on the bill'
         when listed_per_hour is null

@@ -1,10 +1,10 @@
 -- One row per workload, currency and instance type: what its billed runs cost together, and per unit of work.
 -- Ratios of sums over every billed run, failed ones included; unknown where a run does not report a part of it.
 -- A run that never reached its target counts with its whole cost and is shown as censored: its cost to the target is unknown.
--- A job of several run ids reached its target and did its epochs and tokens once; unknown until all of it ended.
+-- A job of several run ids counts its target, epochs and tokens up to its last success once; unknown while one of them runs.
 with run as (
     select run.* exclude (epoch_completed_count, tokens_seen_count),
-        case when coalesce(job.job_run_count, 1) = 1 then run.epoch_completed_count
+        case when coalesce(job.job_run_count, 1) = 1 or run.epoch_unit <> 'dataset_pass' then run.epoch_completed_count
             when bool_or(run.status = 'running') over (partition by job.job_id) then null
             when job.is_last_run then job.job_epoch_count else 0 end as epoch_completed_count,
         case when coalesce(job.job_run_count, 1) = 1 then run.tokens_seen_count

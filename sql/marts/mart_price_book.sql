@@ -25,7 +25,7 @@ book as (
     select *, offer = 'on_demand' as is_on_demand from ref_list_price
 ),
 
--- The day of a price may be late or early: the bill shows another one, the same before and after.
+-- The bill shows one price before and after the book's date, and it is not the book's: the date is wrong.
 contradicted as (
     select distinct book.instance_type, book.region_id, book.from_date
     from book

@@ -122,7 +122,7 @@ def test_a_mistake_names_file_and_key(ledger: Ledger, old: str, new: str, messag
         (
             "[[billing]]",
             '[[serving]]\nname = "a"\nkind = "cloudwatch"\n[[billing]]',
-            "a `location`, or the `first_month`",
+            "write either `location`, or `first_month`",
         ),
         ("[warehouse]", 'engine = "spark"\n[warehouse]', "below the heading it belongs to, such as [warehouse]."),
         ("[[billing]]", "[[budgets]]\n[[billing]]", "below the heading it belongs to, such as [decisions]."),

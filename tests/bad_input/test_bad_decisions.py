@@ -106,7 +106,7 @@ def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
         ),
         (BUDGET.replace("100", "0"), "key 'decisions.budgets.0.amount_usd': write a number greater than 0."),
         (BUDGET + "thresholds = [1.0, 0.8]\n", "thresholds must rise, each once, such as [0.5, 0.8, 1.0]."),
-        (BUDGET + "thresholds = []\n", "key 'decisions.budgets.0.thresholds': write at least one"),
+        (BUDGET + "thresholds = []\n", "key 'decisions.budgets.0.thresholds': write at least one value"),
         (BUDGET + 'currency = "dollars"\n', "'decisions.budgets.0.currency': write a currency as the bill does, such"),
         (
             BUDGET + 'first_month = "2026-08"\nlast_month = "2026-07"\n',

@@ -58,7 +58,7 @@ def service(name: str, *arguments: str, home: Path, env: dict[str, str]) -> Iter
         try:
             yield process
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=30)
+            process.wait(timeout=90)
         finally:
             # Also what it started: a code server, a run.
             for _ in range(50):

@@ -280,7 +280,23 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "target met on the train split": (all_of("trainium", split="train"), "training split"),
     "compile runs that no run links": (
         added(FAILED | {"run_id": "compile", "record": {"purpose": "compile_only"}}),
-        "no run links what compile run compile",
+        "no billed run loads what run compile compiled",
+    ),
+    "compile runs that only a run on no bill links": (
+        lambda runs: [
+            *added(FAILED | {"run_id": "compile", "record": {"purpose": "compile_only"}})(runs),
+            {
+                "run_id": "other",
+                "kind": TRN1,
+                "machine": "i-0other",
+                "hours": 1,
+                "day": 5,
+                "loss": None,
+                "is_billed": False,
+            }
+            | {"record": {"model": "other", "workload_id": "other", "compile_run_id": "compile"}},
+        ],
+        "no billed run loads what run compile compiled",
     ),
     # Six hours at $21.50 are $129, of which the bill has a tenth of one; or none, or nothing shows that it compiled.
     "a compile run that is billed in part": (

@@ -34,7 +34,7 @@ def made(model: str, mart: str, columns: str, values: str) -> DuckDBEngine:
 USD = "decimal(38,10)"
 CAUSES = ("lost_work", "failed_run", "restart", "compile", "replay", "idle_hold")
 RUNS = (
-    f"run_id: unbilled_hours:{USD} unbilled_cost_usd:{USD} workload_id: billing_currency: "
+    f"run_id: unbilled_hours:{USD} unbilled_cost_usd:{USD} workload_id: epoch_unit: billing_currency: "
     f"accelerator_family: instance_type: model: status: "
     f"started_at:timestamp ended_at:timestamp "
     f"is_billed:boolean is_end_inferred:boolean accelerator_hours:{USD} epoch_completed_count:bigint "
@@ -47,16 +47,16 @@ RUNS = (
 AT = "'2026-07-01 10:00', '2026-07-02 10:00'"
 NONE = ", ".join(["null"] * 6)
 ROWS = f"""
-    ('a', null, null, 'w', 'USD', 'gpu', 'p5', 'm', 'completed', {AT},
+    ('a', null, null, 'w', 'dataset_pass', 'USD', 'gpu', 'p5', 'm', 'completed', {AT},
         true, false, 8, 2, 1, 5e6, 120, 100, 90, 0, 0, 80,
         'acc', 96, 72, 90, 1, 0, 0, 0, 0, 0, 0),
-    ('b', null, null, 'w', 'USD', 'gpu', 'p5', 'm', 'failed', {AT},
+    ('b', null, null, 'w', 'dataset_pass', 'USD', 'gpu', 'p5', 'm', 'failed', {AT},
         true, true, 4, 0, 0, null, null, 50, 50, 5, 50, null,
         'acc', null, null, null, null, 10, 40, 0, 0, 0, 0),
-    ('c', null, null, 'w', 'USD', 'trainium', 'trn1', 'm', 'completed', {AT},
+    ('c', null, null, 'w', 'dataset_pass', 'USD', 'trainium', 'trn1', 'm', 'completed', {AT},
         true, false, 16, 3, 3, 5e6, 70, 60, 60, 0, 6, 60,
         'acc', 70, 60, null, 1, 0, 0, 0, 6, 0, 0),
-    ('d', null, null, 'w', null, 'gpu', 'p5', 'm', 'running', {AT},
+    ('d', null, null, 'w', 'dataset_pass', null, 'gpu', 'p5', 'm', 'running', {AT},
         false, true, 0, 0, 0, null, null, null, null, null, null, null,
         'acc', null, null, null, null, {NONE})
 """

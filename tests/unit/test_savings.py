@@ -195,7 +195,10 @@ def test_the_hours_of_a_job_of_two_run_ids_make_one_success(tmp_path: Path) -> N
 
 
 def test_a_resumed_job_trained_on_its_tokens_once(tmp_path: Path) -> None:
-    """Two runs of an hour each count on to 2 and to 4 million tokens: 4 in 2 hours for 40.00, 10.00 a million."""
+    """Two runs of an hour each count on to 2 and to 4 million tokens: 4 in 2 hours for 40.00, 10.00 a million.
+
+    Two epochs of each are its own, of 10.00; which of the tokens are a run's, its count alone does not show.
+    """
     hour, lines, events = timedelta(hours=1), [], []
     for kind, run_id, at, seen in (
         ("p5.48xlarge", "first", 10, (1, 2)),
@@ -215,6 +218,9 @@ def test_a_resumed_job_trained_on_its_tokens_once(tmp_path: Path) -> None:
     columns = "tokens_seen_count, epoch_completed_count, cost_per_million_tokens_usd"
     rows = ask(built, f"select {columns} from detail_workload_cost order by accelerator_family").rows()
     assert rows == [(4e6, 4, Decimal(10)), (2e6, 2, Decimal(10))]
+    columns = "run_id, cost_per_epoch_usd, cost_per_million_tokens_usd"
+    rows = ask(built, f"select {columns} from mart_run_cost order by run_id").rows()
+    assert rows == [("first", Decimal(10), None), ("rest", Decimal(10), None), ("trn", Decimal(10), Decimal(10))]
     columns = "baseline_tokens_per_second, candidate_tokens_per_second"
     rows = ask(built, f"select {columns} from mart_silicon_comparison where cost_basis = 'list'").rows()
     assert rows == [(pytest.approx(4e6 / 7200), pytest.approx(2e6 / 3600))]

@@ -73,6 +73,8 @@ shared as (
     from loaded group by compile_run_id, billing_currency
 ),
 
+billed as (select run_id from ledger union all select run_id from several),
+
 -- In a comparison a billed run bears an equal part of what was compiled for it, on each basis.
 precompiled as (
     select run.run_id, maker.list_cost_usd, maker.effective_cost_usd, maker.billed_cost_usd, maker.billing_currency,
@@ -81,8 +83,7 @@ precompiled as (
     join dim_run as compiler on compiler.run_id = run.compile_run_id and compiler.purpose = 'compile_only'
     left join ledger as maker on maker.run_id = compiler.run_id
     where run.purpose <> 'compile_only'
-        and run.run_id in (select run_id from ledger union all select run_id from several)
-        and coalesce(maker.run_id, compiler.run_id) in (select run_id from ledger union all select run_id from several)
+        and run.run_id in (select run_id from billed) and compiler.run_id in (select run_id from billed)
 )
 
 select
@@ -98,11 +99,12 @@ select
     case when coalesce(ledger.run_id, several.run_id) is null then 0 else ledger.estimated_cost_usd end as estimated_cost_usd,
     ledger.imds_cost_usd, ledger.api_cost_usd, ledger.nodemap_cost_usd, ledger.tag_cost_usd, ledger.type_match_cost_usd,
     ledger.first_billing_month, ledger.last_billing_month, ledger.open_billing_month, newest.newest_usage_date,
-    case when coalesce(shared.run_id, run.compile_run_id) is null then 0 else shared.compile_shared_usd end as compile_shared_usd,
-    case when precompiled.run_id is null then 0 else usd_per(precompiled.list_cost_usd, precompiled.part_count) end
-        as list_compile_part_usd,
-    case when precompiled.run_id is null then 0 else usd_per(precompiled.effective_cost_usd, precompiled.part_count) end
-        as effective_compile_part_usd,
+    -- What a run of the same workload compiled without the label is in that workload already.
+    case when shared.run_id is null and (run.compile_run_id is null or run.purpose = 'compile_only'
+        or compiler.workload_id = run.workload_id and compiler.purpose is distinct from 'compile_only') then 0
+        else shared.compile_shared_usd end as compile_shared_usd,
+    case when precompiled.run_id is null then 0 else usd_per(precompiled.list_cost_usd, precompiled.part_count) end as list_compile_part_usd,
+    case when precompiled.run_id is null then 0 else usd_per(precompiled.effective_cost_usd, precompiled.part_count) end as effective_compile_part_usd,
     case when precompiled.run_id is null then 0 else usd_per(precompiled.billed_cost_usd, precompiled.part_count) end
         as billed_compile_part_usd,
     ledger.attached_list_usd as attached_list_cost_usd, ledger.attached_usd as attached_cost_usd,
@@ -111,6 +113,7 @@ from dim_run as run
 cross join newest
 left join ledger on ledger.run_id = run.run_id
 left join several on several.run_id = run.run_id
+left join dim_run as compiler on compiler.run_id = run.compile_run_id
 left join hardware on hardware.run_id = run.run_id
 left join shared on shared.run_id = run.run_id and shared.billing_currency = ledger.billing_currency
 left join precompiled on precompiled.run_id = run.run_id
