@@ -156,8 +156,8 @@ def answers(
             raise
         raise UsageError(
             f"Publication {published.number} was made by revision {published.code_revision}; this is "
-            f"{code_revision()}, which needs other marts ({error}). Run `trainledger build` for the newest bill, or read "
-            f"this publication with trainledger {published.version} of that revision."
+            f"{code_revision()}, which needs other marts ({error}). Run `trainledger build` for the newest bill, or "
+            f"read this publication with trainledger {published.version} of that revision."
         ) from None
 
 
