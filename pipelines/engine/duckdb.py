@@ -310,8 +310,8 @@ def explained(error: duckdb.Error, files: Iterable[Path]) -> TrainledgerError:
     if isinstance(error, duckdb.OutOfMemoryException):
         return UsageError(_NO_MEMORY)
     if not isinstance(error, _NOT_OF_A_FILE):
-        # DuckDB does not always name the file, so each is tried.
-        for file in sorted(set(files), key=lambda file: str(file) not in str(error)):
+        # DuckDB does not always name the file, so each is tried; one that is gone and not named was moved since.
+        for file in sorted(set(files), key=lambda file: (str(file) not in str(error), not file.is_file())):
             if reason := _damage(file):
                 return SourceError(f"{file} {reason}; {_fix(file)}.")
     return EngineError(f"DuckDB: {message_of(error)}")

@@ -155,6 +155,7 @@ def test_a_restated_month_is_recomputed_with_the_number_of_its_delivery(
         "mart_break_even",
         "detail_baseline",
         "detail_restated_figure",
+        "detail_savings_difference",
         "detail_savings_run",
         "mart_restatement",
         "mart_savings_monthly",

@@ -177,7 +177,7 @@ def _columns_and_starts(path: Path, where: str, size: int) -> tuple[list[str], l
                 lines = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip)
                 with unpacked(path, allowed) as stream:
                     found = csv.read_csv(stream, parse_options=lines, convert_options=options).column(0)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is not a bill's csv or Parquet file ({reason}); have it delivered again.") from None
     days = compute.unique(found.cast(pa.string())).to_pylist() if found is not None else []  # pyright: ignore

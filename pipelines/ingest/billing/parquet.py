@@ -216,7 +216,7 @@ def inspect(stored: Path, *, key: str, allowed: Allowance, listed: ColumnList) -
         sources = {name: columns[held[0].position].name for name, held in found.sources.items() if held}
         unlisted = unlisted_values(stored, sources, listed)
         tag_keys = tag_keys_of(stored, ((tag, columns[tag.position].name) for tag in found.tags))
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise SourceError(f"{where} is not a complete Parquet file ({reason}); have it delivered again.") from None
     others = (*ambiguous, *found.warnings, *unread_maps, *unread, *silent, *unlisted)
