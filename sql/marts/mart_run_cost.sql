@@ -35,10 +35,10 @@ run as (
             when interrupted.run_id is null then 0
             else run.lost_work_cost_usd + run.replay_cost_usd + run.restart_cost_usd end as spot_interruption_cost_usd,
         -- Epochs and tokens that several runs of one job count, nodes at once or on from the run before, are no single run's.
-        coalesce(job.job_run_count, 1) = 1
-            or coalesce(sum(run.epoch_completed_count) over of_job <= job.job_epoch_count, false) as has_own_epochs,
-        coalesce(job.job_run_count, 1) = 1
-            or coalesce(sum(run.tokens_seen_count) over of_job <= job.job_million_token_count * 1000001, false) as has_own_tokens
+        job.job_run_count > 1
+            and coalesce(sum(run.epoch_completed_count) over of_job > job.job_epoch_count, true) as shares_epochs,
+        job.job_run_count > 1
+            and coalesce(sum(run.tokens_seen_count) over of_job > job.job_million_token_count * 1000001, true) as shares_tokens
     from fct_run as run
     left join detail_run_job as job on job.run_id = run.run_id
     left join spot on spot.run_id = run.run_id and spot.billing_currency = run.billing_currency
@@ -52,15 +52,15 @@ select
     started_at, ended_at, is_end_inferred, is_billed,
     accelerator_hours, epoch_completed_count, epoch_unit, epoch_unit_size, checkpoint_durable_count, tokens_seen_count, tokens_unit,
     list_cost_usd, effective_cost_usd, billed_cost_usd, estimated_cost_usd, unbilled_hours, unbilled_cost_usd,
-    cost_per_epoch_usd(case when has_own_epochs then effective_cost_usd end) as cost_per_epoch_usd,
-    cost_per_epoch_usd(case when has_own_epochs then list_cost_usd end) as list_cost_per_epoch_usd,
-    cost_per_epoch_usd(case when has_own_epochs then billed_cost_usd end) as billed_cost_per_epoch_usd,
+    cost_per_epoch_usd(if_whole(effective_cost_usd, shares_epochs)) as cost_per_epoch_usd,
+    cost_per_epoch_usd(if_whole(list_cost_usd, shares_epochs)) as list_cost_per_epoch_usd,
+    cost_per_epoch_usd(if_whole(billed_cost_usd, shares_epochs)) as billed_cost_per_epoch_usd,
     cost_per_checkpoint_usd(effective_cost_usd) as cost_per_checkpoint_usd,
     cost_per_checkpoint_usd(list_cost_usd) as list_cost_per_checkpoint_usd,
     cost_per_checkpoint_usd(billed_cost_usd) as billed_cost_per_checkpoint_usd,
-    cost_per_million_tokens_usd(case when has_own_tokens then effective_cost_usd end) as cost_per_million_tokens_usd,
-    cost_per_million_tokens_usd(case when has_own_tokens then list_cost_usd end) as list_cost_per_million_tokens_usd,
-    cost_per_million_tokens_usd(case when has_own_tokens then billed_cost_usd end) as billed_cost_per_million_tokens_usd,
+    cost_per_million_tokens_usd(if_whole(effective_cost_usd, shares_tokens)) as cost_per_million_tokens_usd,
+    cost_per_million_tokens_usd(if_whole(list_cost_usd, shares_tokens)) as list_cost_per_million_tokens_usd,
+    cost_per_million_tokens_usd(if_whole(billed_cost_usd, shares_tokens)) as billed_cost_per_million_tokens_usd,
     cost_to_target_usd, list_cost_to_target_usd, billed_cost_to_target_usd,
     cost_to_held_target_usd, list_cost_to_held_target_usd, billed_cost_to_held_target_usd,
     wasted_cost_usd, lost_work_cost_usd, replay_cost_usd, restart_cost_usd, compile_cost_usd, failed_run_cost_usd, idle_hold_cost_usd,

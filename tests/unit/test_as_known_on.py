@@ -158,7 +158,7 @@ def test_marts_that_an_older_version_made_otherwise_are_refused_with_both_versio
     document["code_revision"] = "0.0.9+older"
     try:
         record.write_text(json.dumps(document))
-        with pytest.raises(UsageError, match=r"^Publication 1 was made by revision 0\.0\.9\+older, and this is 0\.2"):
+        with pytest.raises(UsageError, match=r"^Publication 1 was made by revision 0\.0\.9\+older; this is 0\.2"):
             write_report(settings, tmp_path / "old.html", Console(), "2026-09-04")
     finally:
         record.write_text(before)

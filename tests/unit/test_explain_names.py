@@ -44,7 +44,7 @@ def test_a_metric_shows_formula_unit_inputs_and_users() -> None:
     assert found.unit == "usd/epoch"
     assert found.facts["made from"] == "cost, epoch_completed_count, unbilled_hours"
     assert "marts/mart_run_cost" in found.facts["used by"]
-    assert "cost_per_epoch_usd(list_cost_usd) as list_cost_per_epoch_usd" in found.made["marts/mart_run_cost"]
+    assert "cost_per_epoch_usd(if_whole(list_cost_usd, shares_epochs)) as list_cost_per_epoch_usd" in found.made["marts/mart_run_cost"]
 
 
 def test_a_term_has_the_meaning_of_the_glossary() -> None:
@@ -74,7 +74,7 @@ def test_a_table_may_be_called_by_its_schema() -> None:
     assert (found.name, found.facts["key"], found.facts["made from"]) == (
         "marts/mart_run_cost",
         "run_id",
-        "fct_checkpoint_retention, fct_ledger_piece, stg_tracker__attempt, fct_run",
+        "fct_checkpoint_retention, fct_ledger_piece, stg_tracker__attempt, fct_run, detail_run_job",
     )
 
 

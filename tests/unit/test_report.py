@@ -399,7 +399,7 @@ def test_a_query_that_fails_on_a_present_mart_is_an_error(tmp_path: Path) -> Non
         with pytest.raises(EngineError):
             report_page(engine.query, replace(PUBLISHED, code_revision=code_revision()))
         # Of another revision, reports and pages state what to do.
-        newer = "run `trainledger build` for the newest bill"
+        newer = "Run `trainledger build` for the newest bill"
         with pytest.raises(UsageError, match=newer):
             report_page(engine.query, PUBLISHED)
         unused: Any = None

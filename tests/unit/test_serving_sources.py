@@ -475,8 +475,8 @@ def test_cloudwatch_is_queried_by_model_and_hour(s3_endpoint: str) -> None:
     ("source", "message"),
     [
         ({"kind": "vllm"}, "`location` is missing"),
-        ({"kind": "cloudwatch"}, "`first_month` and `regions`"),
-        ({"kind": "cloudwatch", "location": "x", "regions": ["us-east-1"]}, "`first_month` and `regions`"),
+        ({"kind": "cloudwatch"}, "`first_month` with `regions`"),
+        ({"kind": "cloudwatch", "location": "x", "regions": ["us-east-1"]}, "`first_month` with `regions`"),
     ],
 )
 def test_a_source_has_what_its_kind_needs(source: dict[str, Any], message: str) -> None:
