@@ -39,13 +39,13 @@ class HuggingFaceCallback(_TrainerCallback):  # type: ignore[misc,valid-type]
 
     def __init__(self, run: Recorder):
         self._run = run
-        self._idle_since = time.monotonic(), now()
+        self._mark()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._run.start()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        self._idle_since = time.monotonic(), now()
+        self._mark()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._run.end()
@@ -56,11 +56,11 @@ class HuggingFaceCallback(_TrainerCallback):  # type: ignore[misc,valid-type]
         epoch = max(1, math.ceil(state.epoch - _DROPPED))
         part = _part(state.epoch - epoch + 1)
         self._run.epoch_completed(epoch, step=state.global_step, tokens_seen=tokens, fraction=part)
-        self._idle_since = time.monotonic(), now()
+        self._mark()
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-        began, started_at = self._idle_since
+        began, started_at = self._marked
         stalled = time.monotonic() - began
         self._run.checkpoint_saved(
             step=state.global_step, uri=folder, stall_seconds=stalled, save_started_at=started_at
@@ -70,11 +70,15 @@ class HuggingFaceCallback(_TrainerCallback):  # type: ignore[misc,valid-type]
         for name, value in (metrics or {}).items():
             if isinstance(value, (int, float)) and not name.endswith(_NO_SCORES):
                 self._run.evaluation(name, value, step=state.global_step, split="eval")
-        self._idle_since = time.monotonic(), now()
+        self._mark()
 
     def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._run.heartbeat(step=state.global_step)
-        self._idle_since = time.monotonic(), now()
+        self._mark()
+
+    def _mark(self) -> None:
+        """Remember this moment: what the Trainer does next may be a save."""
+        self._marked = time.monotonic(), now()
 
 
 class LightningCallback(_Callback):  # type: ignore[misc,valid-type]
