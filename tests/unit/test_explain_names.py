@@ -44,7 +44,10 @@ def test_a_metric_shows_formula_unit_inputs_and_users() -> None:
     assert found.unit == "usd/epoch"
     assert found.facts["made from"] == "cost, epoch_completed_count, unbilled_hours"
     assert "marts/mart_run_cost" in found.facts["used by"]
-    assert "cost_per_epoch_usd(if_whole(list_cost_usd, shares_epochs)) as list_cost_per_epoch_usd" in found.made["marts/mart_run_cost"]
+    assert (
+        "cost_per_epoch_usd(if_whole(list_cost_usd, shares_epochs)) as list_cost_per_epoch_usd"
+        in found.made["marts/mart_run_cost"]
+    )
 
 
 def test_a_term_has_the_meaning_of_the_glossary() -> None:
