@@ -27,7 +27,7 @@ with counted as (
         count(*) filter (where is_end_inferred),
         count(*) filter (where is_billed and status = 'completed'),
         known_sum(case when is_billed then effective_cost_usd else 0 end), known_sum(estimated_cost_usd),
-        sum(unbilled_hours), case when count(unbilled_cost_usd) = count(unbilled_hours) then sum(unbilled_cost_usd) end,
+        sum(unbilled_hours), unbilled_usd(unbilled_hours, unbilled_cost_usd),
         known_sum(case when is_billed then wasted_cost_usd else 0 end),
         ratio(known_sum(case when is_billed then wasted_cost_usd else 0 end),
             known_sum(case when is_billed then if_whole(effective_cost_usd, unbilled_hours > 0) else 0 end))
@@ -65,7 +65,7 @@ union all
 
 select
     billing_currency, 'waste_cause', cause, count(*) filter (where wasted_cost_usd <> 0), null, null, null, null, null, null,
-    sum(unbilled_hours), case when count(unbilled_cost_usd) = count(unbilled_hours) then sum(unbilled_cost_usd) end,
+    sum(unbilled_hours), unbilled_usd(unbilled_hours, unbilled_cost_usd),
     known_sum(wasted_cost_usd), ratio(known_sum(wasted_cost_usd), known_sum(whole_cost_usd))
 from wasted
 group by billing_currency, cause

@@ -32,7 +32,7 @@ machine as (
         known_sum(effective_cost_usd) as effective_cost_usd,
         known_sum(billed_cost_usd) as billed_cost_usd,
         sum(unbilled_hours) as unbilled_hours,
-        case when count(unbilled_cost_usd) = count(unbilled_hours) then sum(unbilled_cost_usd) end as unbilled_cost_usd,
+        unbilled_usd(unbilled_hours, unbilled_cost_usd) as unbilled_cost_usd,
         cost_per_epoch_usd(effective_cost_usd) as cost_per_epoch_usd,
         cost_per_epoch_usd(list_cost_usd) as list_cost_per_epoch_usd,
         cost_per_epoch_usd(billed_cost_usd) as billed_cost_per_epoch_usd,

@@ -1,5 +1,4 @@
 -- One row per piece of everything on the bill: each dollar once, in one bucket, with its run and its team.
--- stored: no
 -- Everything that adds up money reads this table. A piece is a day's sum of whole lines, or a part of one line that is
 -- shared out.
 with paid as (
