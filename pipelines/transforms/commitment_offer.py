@@ -19,34 +19,14 @@ _RATE = ["commitment_kind", *_TERMS, "region_id", "usage_type_key"]
 # The instance family of a type.
 FAMILY = pl.col("usage_type_key").str.strip_prefix("ml.").str.split(".").list.first()
 _NO_OFFER = dict.fromkeys(("region_id", "instance_family", *_TERMS), "")
-# On-demand usage by hour, and covered usage of each payer's last 28 days, whose prices are its own rates (`is_rated`).
-# What a commitment covered that covers nothing on the newest day has its hours too: that commitment may have ended. An
-# hour with a line of unknown list price has no ratio, neither of a plan nor of on-demand cost. Other services, such as
-# databases, have no offer. `first_hour_at` and `last_hour_at` are those of any such usage.
-USE = """
-with use as (
-    select
-        *, commitment_kind = 'none' as is_open, max(usage_date) over payer as newest_date,
-        min(hour_started_at) over payer as first_hour_at, max(hour_started_at) over payer as last_hour_at,
-        max(usage_date) over (partition by payer_account_id, billing_currency, commitment_id) as last_date
-    from detail_commitment_use_hourly
-    window payer as (partition by payer_account_id, billing_currency)
-)
 
-select
-    payer_account_id, billing_currency, first_hour_at, last_hour_at, region_id, usage_type_key, commitment_eligibility,
-    commitment_kind, commitment_id, case when is_open or last_date < newest_date then hour_started_at end
-        as hour_started_at,
-    coalesce(not is_open and used_cost_usd > 0 and unpriced_line_count = 0
-        and usage_date > newest_date - interval '28' day, false) as is_rated,
-    sum(eligible_list_cost_usd) as list_cost_usd, sum(used_cost_usd) as used_cost_usd,
-    case when sum(unpriced_line_count) = 0 and count(case when is_open then on_demand_cost_usd end) = count(*)
-        then sum(on_demand_cost_usd) end as on_demand_cost_usd
-from use
-where eligible_list_cost_usd > 0 and commitment_eligibility <> 'covered_service'
-    and (is_open or last_date < newest_date or usage_date > newest_date - interval '28' day)
-group by all
-"""
+
+def since_hourly(demand: pl.DataFrame, by_day: pl.DataFrame) -> pl.DataFrame:
+    """The usage with a history that begins after the `daily_month` of `by_day`: a day's sum shows no hours."""
+    start, end = pl.col("daily_month").cast(pl.Datetime("us")).dt.offset_by("1mo"), pl.col("last_hour_at")
+    first = pl.max_horizontal("first_hour_at", pl.when(start <= end).then(start).otherwise(end + timedelta(hours=1)))
+    first = pl.when(start.is_null()).then("first_hour_at").otherwise(first)
+    return demand.join(by_day, on=PAYER, how="left").with_columns(first_hour_at=first)
 
 
 def on_demand_usage(use: pl.DataFrame, commitments: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from pipelines.analysis import commitment_baseline as baseline
-from pipelines.transforms import Row, Rows
+from pipelines.transforms import Row, Rows, commitment_query
 from pipelines.transforms import commitment_offer as offer
 from pipelines.transforms.commitment_queued import named, queued
 
@@ -21,19 +21,12 @@ INPUTS = (
     "detail_commitment_use_hourly",
     "detail_commitment_utilization_daily",
     "fct_invoice_monthly",
+    "fct_charge",
     "stg_aws__commitment",
     "declared_commitment_rate",
     "ref_commitment_rate",
 )
-# Hours of all types and commitments are many: they are summed before Python has them.
-QUERIES = {
-    "detail_commitment_use_hourly": offer.USE,
-    "fct_invoice_monthly": """
-        select payer_account_id, billing_currency, max(newest_usage_at) as newest_usage_at
-        from fct_invoice_monthly
-        group by payer_account_id, billing_currency
-    """,
-}
+QUERIES = commitment_query.QUERIES
 
 
 def build(**table: pl.DataFrame) -> Rows:
@@ -46,7 +39,13 @@ def build(**table: pl.DataFrame) -> Rows:
     newest = pl.max_horizontal("last_hour_at", pl.col("newest_usage_at").dt.truncate("1h"))
     waiting = queued(table["stg_aws__commitment"], commitments, bill, held)
     begun = pl.concat([offer.begun_within(commitments, use, held), waiting], how="diagonal")
-    return recommend(demand.with_columns(last_hour_at=newest), known, held, unknown, begun)
+    demand = offer.since_hourly(demand.with_columns(last_hour_at=newest), table["fct_charge"])
+    rows, daily = recommend(demand, known, held, unknown, begun), table["fct_charge"].rows_by_key(offer.PAYER)
+    for row in rows:
+        for (month,) in daily.get(tuple(row[name] for name in offer.PAYER), ()):
+            if row["week_count"] < baseline.FEWEST_TESTED_WEEKS:
+                row["advice_reason"] += f"; up to {month:%B %Y} the bill has days, not hours: set the export to hourly"
+    return rows
 
 
 def recommend(
