@@ -868,6 +868,18 @@ def test_a_pilot_registered_after_a_supported_comparison_is_judged_by_its_own_ru
     assert (row["verdict"], f"none on {P5} started after it" in row["verdict_reason"]) == ("indicative", True)
 
 
+def test_runs_under_an_older_label_are_no_part_of_a_pilot_registered_later() -> None:
+    """The six runs of before declare another workload. One of them in the days of the pilot may hide a failure."""
+    renamed = [run | {"record": {"workload_id": "elsewhere"}} for run in sound()]
+    registered = proof(registration={"registered_on": date(2026, 7, 14)})
+    sql = "select verdict, verdict_reason from mart_silicon_comparison where cost_basis = 'effective'"
+    for first, expected in ((renamed[0], "proven"), (renamed[0] | {"day": 17}, "indicative")):
+        lines, records = tables([first, *renamed[1:], *again(sound())])
+        with Lab({"2026-07": lines}, records, registrations=registered) as lab:
+            ((found, reason),) = lab.ask(f"{sql} and workload_id <> 'elsewhere'", "mart_silicon_comparison")
+        assert (found, "declare the workload elsewhere" in reason) == (expected, expected != "proven")
+
+
 @pytest.mark.parametrize(("day", "looks"), [(date(2026, 7, 14), 2), (date(2026, 6, 25), 1)])
 def test_a_superseded_registration_with_results_is_a_comparison_of_its_own(day: date, looks: int) -> None:
     """The first was made on 20 June. Superseded on 14 July, it had results; on 25 June none. One in twenty is false."""
