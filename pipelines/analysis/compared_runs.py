@@ -92,8 +92,17 @@ def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Regist
     earlier = [run for run, first in unjudged if run["started_at"] < first]
     later = [run for run, first in unjudged if run["started_at"] >= first]
     if sides is not None:
-        notes += _missed_again(sides, [*earlier, *later], registration)
+        notes += _begun_before(sides, earlier)
+        notes += _missed_again(sides, later, registration)
     return Taken((kept[0], kept[1]), sides, registration, excluded, earlier, later, notes)
+
+
+def _begun_before(sides: tuple[Side, Side], earlier: Sequence[Run]) -> Iterator[str]:
+    """Runs that a judged one continues and that are not judged: their cost is a part of what it took."""
+    judged = {job.runs[0]["job_id"]: job.runs[0]["run_id"] for side in sides for job in side.jobs}
+    for run in earlier:
+        if run["job_id"] in judged:
+            yield f"run {judged[run['job_id']]} continues run {run['run_id']}, which began before and is not compared"
 
 
 def _missed_again(sides: tuple[Side, Side], later: Sequence[Run], registration: Registration | None) -> Iterator[str]:

@@ -70,9 +70,9 @@ class Registration:
     """The registration in force of a workload: `excluded` runs with day and reason, `pairs` (baseline, candidate).
 
     `listed` has the closed list of runs of a family; a family without one is its runs that start after the
-    registration. `published` has the instance types with published results when a build first read the registration,
-    `late` those of when it first read an exclusion. From `failure_rate_from` on, all ended runs of a family before the
-    registration show its failure rate.
+    registration. `published` has the newest start of runs with published results, by instance type, when a build first
+    read the registration, `late` those of when it first read an exclusion. From `failure_rate_from` on, all ended runs
+    of a family before the registration show its failure rate.
     """
 
     name: str
@@ -87,23 +87,34 @@ class Registration:
     excluded: Mapping[str, tuple[date, str]] = field(default_factory=dict)
     pairs: Sequence[tuple[str, str]] = ()
     listed: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    published: frozenset[str] = frozenset()
-    late: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    published: Mapping[str, date] = field(default_factory=dict)
+    late: Mapping[str, Mapping[str, date]] = field(default_factory=dict)
+
+    def judged(self, runs: Sequence[Run]) -> list[Run]:
+        """The runs of a side that it is about; what ran before it is not, whether it was seen or not."""
+        listed = self.listed.get(runs[0]["accelerator_family"]) if runs else None
+        if listed is None:
+            return [run for run in runs if run["started_at"].date() > self.registered_on]
+        return [run for run in runs if run["run_id"] in listed]
 
     def in_time(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> Mapping[str, str]:
         """The exclusions, with their reasons, of before the later side's first result and before it was published."""
-        first, types = first_result(baseline, candidate), _types(baseline, candidate)
+        sides = self.judged(baseline), self.judged(candidate)
+        if not all(sides):
+            return {}
+        first = first_result(*sides)
         return {
             run_id: reason
             for run_id, (day, reason) in self.excluded.items()
-            if day < first and not types <= self.late.get(run_id, frozenset())
+            if day < first and not _are_published(sides, self.late.get(run_id, {}))
         }
 
     def came_late(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> str | None:
-        """When it came, where that was after both sides had results."""
-        if self.registered_on >= first_result(baseline, candidate):
+        """When it came, where that was after both sides had results; no side is without a run that it is about."""
+        sides = self.judged(baseline), self.judged(candidate)
+        if self.registered_on >= first_result(*sides):
             return "came after the first results of both sides"
-        if _types(baseline, candidate) <= self.published:
+        if _are_published(sides, self.published):
             return "was registered after its results were published: no build had read it before"
         return None
 
@@ -111,20 +122,20 @@ class Registration:
         """Why it does not cover this side: it lists no closed range of runs, or came after they began."""
         listed = self.listed.get(runs[0]["accelerator_family"])
         side = runs[0]["instance_type"]
+        about = self.judged(runs)
         if listed is None:
-            for run in runs:
-                if run["started_at"].date() <= self.registered_on:
-                    return (
-                        f"registration {self.name} of {self.registered_on} came after run {run['run_id']} on {side} "
-                        "began, does not list the runs of that side, and counts for nothing"
-                    )
-            if side in self.published:
+            if not about:
+                return (
+                    f"registration {self.name} of {self.registered_on} does not list the runs of that side, and none "
+                    f"on {side} started after it"
+                )
+            if _are_published([about], self.published):
                 return (
                     f"registration {self.name} of {self.registered_on} was registered after results on {side} were "
                     "published, does not list the runs of that side, and counts for nothing"
                 )
             return None
-        starts = [run["started_at"] for run in runs if run["run_id"] in listed]
+        starts = [run["started_at"] for run in about]
         if not starts:
             return f"registration {self.name} lists no run on {side} and counts for nothing"
         for run in runs:
@@ -141,7 +152,7 @@ class Registration:
 
         One that has not ended is among them if it started before the last of those did.
         """
-        sides = self._listed(baseline), self._listed(candidate)
+        sides = self.judged(baseline), self.judged(candidate)
         first = [
             sorted(filter(None, map(ended_of, jobs_of(runs))), key=lambda own: own[0]["started_at"])[
                 : self.planned_runs
@@ -159,10 +170,6 @@ class Registration:
         )
         return one, other
 
-    def _listed(self, runs: Sequence[Run]) -> list[Run]:
-        listed = self.listed.get(runs[0]["accelerator_family"]) if runs else None
-        return [run for run in runs if listed is None or run["run_id"] in listed]
-
 
 def _until(runs: Sequence[Run], jobs: Sequence[Sequence[Run]], end: datetime) -> list[Run]:
     names, begun = {job[0]["job_id"] for job in jobs}, jobs[-1][0]["started_at"]
@@ -174,12 +181,17 @@ def _until(runs: Sequence[Run], jobs: Sequence[Sequence[Run]], end: datetime) ->
     ]
 
 
-def _types(baseline: Sequence[Run], candidate: Sequence[Run]) -> set[str]:
-    return {side[0]["instance_type"] for side in (baseline, candidate)}
+def _are_published(sides: Sequence[Sequence[Run]], published: Mapping[str, date]) -> bool:
+    """Whether each side has a run that started no later than those with published results."""
+    return all(
+        any(run["started_at"].date() <= published.get(run["instance_type"], date.min) for run in side) for side in sides
+    )
 
 
-def _named(types: str | None) -> frozenset[str]:
-    return frozenset((types or "").split())
+def _named(types: str | None) -> Mapping[str, date]:
+    """The newest start by type; records of earlier versions have none: any day."""
+    parts = (each.partition("@") for each in (types or "").split())
+    return {name: date.fromisoformat(day) if day else date.max for name, _, day in parts}
 
 
 def registrations_by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Registration]:

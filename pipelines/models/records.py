@@ -126,15 +126,19 @@ def _registrations(warehouse: Warehouse) -> Read:
 
 
 def _published_types(warehouse: Warehouse) -> dict[str, str]:
-    """The instance types, apart by spaces, of which runs of each workload had ended in the newest publication."""
+    """The instance types of which runs of each workload had ended in the newest publication, each with the day of the
+    newest start of those: `p5.48xlarge@2026-07-03 trn1.32xlarge@2026-07-13`.
+    """
     lake, key = warehouse.lake, "core/fct_run"
     earlier = (one for one in reversed(lake.publications()) if key in one.tables and not lake.damaged(one, [key]))
     if (publication := next(earlier, None)) is None:
         return {}
     runs = pl.read_parquet(lake.named_files(key, publication.tables[key]["files"]))
     ended = runs.filter(pl.col("status") != "running", pl.col("purpose").ne_missing("compile_only"))
-    types = ended.drop_nulls("instance_type").group_by("workload_id").agg(pl.col("instance_type").unique().sort())
-    return {workload: " ".join(named) for workload, named in types.iter_rows()}
+    newest = ended.drop_nulls("instance_type").group_by("workload_id", "instance_type").agg(pl.col("started_at").max())
+    named = pl.format("{}@{}", "instance_type", pl.col("started_at").dt.date())
+    types = newest.sort("instance_type").group_by("workload_id", maintain_order=True).agg(named)
+    return {workload: " ".join(each) for workload, each in types.iter_rows()}
 
 
 def _inventory(table: str, about: str, module: ModuleType, read: Callable[[Settings], Inventory]) -> Records:

@@ -19,41 +19,33 @@ _RATE = ["commitment_kind", *_TERMS, "region_id", "usage_type_key"]
 # The instance family of a type.
 FAMILY = pl.col("usage_type_key").str.strip_prefix("ml.").str.split(".").list.first()
 _NO_OFFER = dict.fromkeys(("region_id", "instance_family", *_TERMS), "")
-# On-demand usage by hour, and covered usage of each payer's last 28 days, whose prices are its own rates. An hour with
-# a line of unknown list price has no ratio, neither of a plan nor of on-demand cost. Other services, such as databases,
-# have no offer. `first_hour_at` and `last_hour_at` are those of any such usage.
-USE = """
-with payer as (
-    select payer_account_id, billing_currency, max(usage_date) as newest_date,
-        min(hour_started_at) as first_hour_at, max(hour_started_at) as last_hour_at
-    from detail_commitment_use_hourly
-    group by payer_account_id, billing_currency
-)
-
-select
-    use.payer_account_id, use.billing_currency, payer.first_hour_at, payer.last_hour_at, use.region_id,
-    use.usage_type_key, use.commitment_eligibility, use.commitment_kind, use.commitment_id,
-    case when use.commitment_kind = 'none' then use.hour_started_at end as hour_started_at,
-    sum(use.eligible_list_cost_usd) as list_cost_usd, sum(use.used_cost_usd) as used_cost_usd,
-    case when sum(use.unpriced_line_count) = 0 and count(use.on_demand_cost_usd) = count(*)
-        then sum(use.on_demand_cost_usd) end as on_demand_cost_usd
-from detail_commitment_use_hourly as use
-join payer on payer.payer_account_id = use.payer_account_id and payer.billing_currency = use.billing_currency
-where use.eligible_list_cost_usd > 0 and use.commitment_eligibility <> 'covered_service'
-    and (use.commitment_kind = 'none' or (use.used_cost_usd > 0
-    and use.unpriced_line_count = 0 and use.usage_date > payer.newest_date - interval '28' day))
-group by all
-"""
 
 
-def on_demand_usage(use: pl.DataFrame) -> pl.DataFrame:
+def since_hourly(demand: pl.DataFrame, by_day: pl.DataFrame) -> pl.DataFrame:
+    """The usage with a history that begins after the `daily_month` of `by_day`: a day's sum shows no hours."""
+    start, end = pl.col("daily_month").cast(pl.Datetime("us")).dt.offset_by("1mo"), pl.col("last_hour_at")
+    first = pl.max_horizontal("first_hour_at", pl.when(start <= end).then(start).otherwise(end + timedelta(hours=1)))
+    first = pl.when(start.is_null()).then("first_hour_at").otherwise(first)
+    return demand.join(by_day, on=PAYER, how="left").with_columns(first_hour_at=first)
+
+
+def on_demand_usage(use: pl.DataFrame, commitments: pl.DataFrame, held: pl.DataFrame) -> pl.DataFrame:
     """List price by hour, region and type of what ran on demand, and the part of it that was paid after negotiated
     discounts, null where unknown; an hour without a row had no usage.
+
+    What a commitment covered that is not among `held`, those in force, would run on demand today: at the price that
+    on-demand usage of its region and type had.
     """
     usage = [*PAYER, "hour_started_at", "region_id", "usage_type_key", "commitment_eligibility"]
     listed, paid = (pl.col(name).cast(pl.Float64) for name in ("list_cost_usd", "on_demand_cost_usd"))
-    open_use = use.filter(commitment_kind="none")
-    return open_use.with_columns(list_cost_usd=listed, on_demand_ratio=paid / listed).sort(usage)
+    open_use = use.filter(commitment_kind="none").with_columns(list_cost_usd=listed, on_demand_ratio=paid / listed)
+    each, kind = [*PAYER, "commitment_kind", "commitment_id"], [*PAYER, "region_id", "usage_type_key"]
+    ended = commitments.filter(pl.col("commitment_cost_usd") > 0).join(held, on=each, how="anti")
+    known = open_use.filter(pl.col("on_demand_ratio").is_not_null())
+    ratios = known.group_by(kind).agg(on_demand_ratio=paid.sum() / listed.sum())
+    released = use.filter(pl.col("hour_started_at").is_not_null()).join(ended, on=each, how="semi")
+    released = released.with_columns(list_cost_usd=listed).join(ratios, on=kind, how="left")
+    return pl.concat([open_use, released], how="diagonal").sort(usage)
 
 
 def rates(use: pl.DataFrame, commitments: pl.DataFrame, declared: pl.DataFrame, reviewed: pl.DataFrame) -> pl.DataFrame:
@@ -63,7 +55,7 @@ def rates(use: pl.DataFrame, commitments: pl.DataFrame, declared: pl.DataFrame, 
     # Rounded as the SQL function `ratio` does.
     ratio = (pl.col("used_cost_usd") / pl.col("list_cost_usd") * 1e6 + 0.5).floor() / 1e6
     own = (
-        use.filter(pl.col("commitment_kind") != "none")
+        use.filter("is_rated")
         .join(terms, on=[*PAYER, "commitment_id", "commitment_kind"], how="left")
         .with_columns(pl.col(_TERMS).fill_null(""))
         .group_by(*PAYER, *_RATE)
@@ -104,6 +96,10 @@ def in_force(commitments: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
             ended_at=pl.col("ended_at").max().over(each),
         )
         .join(newest.select(*PAYER, "newest_usage_at"), on=PAYER, how="left")
+        # Fees may come a day or two after usage (facts aws-billing 2.4), no more.
+        .with_columns(
+            newest_date=pl.max_horizontal("newest_date", pl.col("newest_usage_at").dt.date() - timedelta(days=2))
+        )
         .group_by(*each, "usage_date", "newest_date", "oldest_date", "newest_usage_at")
         .agg(cost.sum().cast(pl.Float64), pl.col("ended_at", "started_at").max())
         .with_columns(is_whole=whole, is_in_force=is_in_force & (day == pl.col("newest_date")))
@@ -123,8 +119,7 @@ def begun_within(commitments: pl.DataFrame, use: pl.DataFrame, held: pl.DataFram
     """Those of `held`, the commitments in force, that began after their payer's history did: terms, scope, start and
     cost of a whole hour.
 
-    `per_hour_usd` is null where the bill has no whole day of it. `replaced_at` is the end of the newest commitment no
-    longer in force that covered some of the same use.
+    `per_hour_usd` is null where the bill has no whole day of it.
     """
     each, scope = [*PAYER, "commitment_kind", "commitment_id"], ["region_id", "instance_family"]
     day, midnight = pl.col("usage_date"), pl.Datetime("us")
@@ -140,7 +135,6 @@ def begun_within(commitments: pl.DataFrame, use: pl.DataFrame, held: pl.DataFram
             pl.col(*scope, "started_at").max(),
             per_hour_usd=pl.col("commitment_cost_usd").filter(whole).max() / 24,
             first_date=day.min(),
-            last_at=day.max().cast(midnight) + timedelta(days=1),
         )
         .with_columns(began_at=pl.coalesce("started_at", pl.col("first_date").cast(midnight) + timedelta(days=1)))
         .join(use.group_by(each).agg(used_region=pl.col("region_id").max(), used_family=FAMILY.max()), each, "left")
@@ -149,18 +143,11 @@ def begun_within(commitments: pl.DataFrame, use: pl.DataFrame, held: pl.DataFram
             region_id=pl.coalesce(scope[0], "used_region"), instance_family=pl.coalesce(scope[1], "used_family")
         )
     )
-    gone = found.join(held, on=each, how="anti")
     history = use.group_by(PAYER).agg(pl.col("first_hour_at").min())
     begun = found.join(held, on=each, how="semi").join(history, on=PAYER).sort(each)
-    begun = begun.filter(
+    return begun.filter(
         pl.col("first_date") > pl.col("first_hour_at").dt.date(), pl.col("commitment_kind").is_in(list(KINDS))
     )
-    replaced = []
-    for row in begun.select(each).to_dicts():
-        same = [kind for kind in KINDS if set(KINDS[kind][0]) & set(KINDS[row["commitment_kind"]][0])]
-        payers = gone.filter(pl.col("commitment_kind").is_in(same), **{name: row[name] for name in PAYER})
-        replaced.append(payers["last_at"].max())
-    return begun.with_columns(replaced_at=pl.Series(replaced, dtype=midnight))
 
 
 def remaining_usage(usage: pl.DataFrame, begun: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
@@ -170,7 +157,7 @@ def remaining_usage(usage: pl.DataFrame, begun: pl.DataFrame, rates: pl.DataFram
     aws-billing 3.2). `is_least` marks what remains at least, `is_unknown` usage of which the remainder is unknown.
     """
     for kind in reversed(KINDS):
-        key = [*_TERMS, "region_id", "instance_family", "began_at", "replaced_at"]
+        key = [*_TERMS, "region_id", "instance_family", "began_at"]
         per_hour = pl.col("per_hour_usd")
         limits = pl.when(per_hour.is_not_null().all()).then(per_hour.sum())
         for held in begun.filter(commitment_kind=kind).group_by(key).agg(limits).sort(key).to_dicts():
@@ -193,9 +180,8 @@ def _left_by(usage: pl.DataFrame, kind: str, held: Row, rates: pl.DataFrame) -> 
     part = part.with_columns(need=need).with_columns(
         taken=(limit - (pl.col("need").cum_sum().over("hour_started_at") - pl.col("need"))).clip(0, pl.col("need"))
     )
-    is_replacement = pl.lit(held["replaced_at"], pl.Datetime("us")) > hour
     is_unknown = pl.col("is_unknown") | pl.col("paid_ratio").is_null() | pl.col("taken").is_null()
-    is_least = pl.col("is_least") | is_unknown | (is_replacement.fill_null(False) & (pl.col("taken") > 0))
+    is_least = pl.col("is_least") | is_unknown
     remaining = pl.col("list_cost_usd") * (1 - pl.col("taken") / pl.col("need"))
     part = part.with_columns(
         is_least=is_least,

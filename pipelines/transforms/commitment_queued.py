@@ -15,7 +15,7 @@ _VOID = (
 _SCHEMA = {
     **dict.fromkeys((*PAYER, "commitment_kind", "commitment_id", "purchase_term", "payment_option"), pl.String),
     **dict.fromkeys(("region_id", "instance_family"), pl.String),
-    **dict.fromkeys(("began_at", "replaced_at"), pl.Datetime("us")),
+    "began_at": pl.Datetime("us"),
     "per_hour_usd": pl.Float64,
 }
 
@@ -50,7 +50,7 @@ def queued(inventory: pl.DataFrame, bill: pl.DataFrame, newest: pl.DataFrame, he
                 continue
             names = {name: payer[name] for name in PAYER} | {"commitment_id": one["commitment_discount_id"]}
             terms = {name: one[name] or "" for name in ("purchase_term", "payment_option")}
-            found.append({**one, **names, **terms, "began_at": began, "replaced_at": None, "per_hour_usd": per_hour})
+            found.append({**one, **names, **terms, "began_at": began, "per_hour_usd": per_hour})
     return pl.DataFrame([{name: row[name] for name in _SCHEMA} for row in found], schema=_SCHEMA)
 
 

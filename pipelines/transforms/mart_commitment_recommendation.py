@@ -1,10 +1,9 @@
 """One row per payer, currency and offer of a commitment: how much of it history proves, and what it would have done.
 
-Usage is what ran on demand in addition to the commitments in force, over whole weeks back from the newest usage of any
-line of the payer; hours without usage count as zero. Before a commitment began, be it in force or still to begin, only
-what it would have left on demand counts. An offer is a kind, a term and a payment option whose rates the payer's bill,
-the configuration or the reviewed list has; usage without a rate is left out and named. Savings are against the
-on-demand price paid. EC2 Instance plans and reservations are bound to an instance family in a region.
+Usage is what ran on demand in addition to the commitments in force, and what commitments covered that have ended, over
+whole weeks back from the payer's newest usage of any kind; hours without usage count as zero. Before a commitment
+began, in force or still to begin, only what it would have left on demand counts. An offer is a kind, term and payment
+option with rates, for EC2 Instance plans and reservations also a family in a region. Usage without a rate is named.
 """
 
 from datetime import timedelta
@@ -14,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from pipelines.analysis import commitment_baseline as baseline
-from pipelines.transforms import Row, Rows
+from pipelines.transforms import Row, Rows, commitment_query
 from pipelines.transforms import commitment_offer as offer
 from pipelines.transforms.commitment_queued import named, queued
 
@@ -22,31 +21,31 @@ INPUTS = (
     "detail_commitment_use_hourly",
     "detail_commitment_utilization_daily",
     "fct_invoice_monthly",
+    "fct_charge",
     "stg_aws__commitment",
     "declared_commitment_rate",
     "ref_commitment_rate",
 )
-# Hours of all types and commitments are many: they are summed before Python has them.
-QUERIES = {
-    "detail_commitment_use_hourly": offer.USE,
-    "fct_invoice_monthly": """
-        select payer_account_id, billing_currency, max(newest_usage_at) as newest_usage_at
-        from fct_invoice_monthly
-        group by payer_account_id, billing_currency
-    """,
-}
+QUERIES = commitment_query.QUERIES
 
 
 def build(**table: pl.DataFrame) -> Rows:
     """Every offer with a rate, and for each kind without one a row that shows that."""
     use, commitments = table["detail_commitment_use_hourly"], table["detail_commitment_utilization_daily"]
+    bill = table["fct_invoice_monthly"]
     known = offer.rates(use, commitments, table["declared_commitment_rate"], table["ref_commitment_rate"])
-    demand = offer.on_demand_usage(use).join(table["fct_invoice_monthly"], on=offer.PAYER, how="left")
+    held, unknown = offer.in_force(commitments, bill), _unknown_use(commitments, bill)
+    demand = offer.on_demand_usage(use, commitments, held).join(bill, on=offer.PAYER, how="left")
     newest = pl.max_horizontal("last_hour_at", pl.col("newest_usage_at").dt.truncate("1h"))
-    held, unknown = offer.in_force(commitments, table["fct_invoice_monthly"]), _unknown_use(commitments)
-    waiting = queued(table["stg_aws__commitment"], commitments, table["fct_invoice_monthly"], held)
+    waiting = queued(table["stg_aws__commitment"], commitments, bill, held)
     begun = pl.concat([offer.begun_within(commitments, use, held), waiting], how="diagonal")
-    return recommend(demand.with_columns(last_hour_at=newest), known, held, unknown, begun)
+    demand = offer.since_hourly(demand.with_columns(last_hour_at=newest), table["fct_charge"])
+    rows, daily = recommend(demand, known, held, unknown, begun), table["fct_charge"].rows_by_key(offer.PAYER)
+    for row in rows:
+        for (month,) in daily.get(tuple(row[name] for name in offer.PAYER), ()):
+            if row["week_count"] < baseline.FEWEST_TESTED_WEEKS:
+                row["advice_reason"] += f"; up to {month:%B %Y} the bill has days, not hours: set the export to hourly"
+    return rows
 
 
 def recommend(
@@ -113,12 +112,12 @@ def _name(row: Row) -> str:
 TRANCHES = 4
 
 
-def _unknown_use(commitments: pl.DataFrame) -> dict[tuple[Any, ...], str]:
-    """The payers and currencies whose commitments have unknown use or cost in their newest 28 days, with the reason."""
-    recent = pl.col("usage_date") > pl.col("usage_date").max().over(offer.PAYER) - timedelta(days=28)
+def _unknown_use(commitments: pl.DataFrame, newest: pl.DataFrame) -> dict[tuple[Any, ...], str]:
+    """The payers and currencies whose commitments have unknown use or cost in the newest 28 days, with the reason."""
+    age = pl.col("newest_usage_at").dt.date() - pl.col("usage_date")
     uncosted = pl.col("covered_hours").filter(pl.col("covered_cost_usd").is_null()).sum()
-    lost = commitments.filter(recent).group_by(offer.PAYER).agg(pl.col("unallocated_fee_usd").sum(), uncosted)
-    found = {}
+    recent = commitments.join(newest, on=offer.PAYER).filter(age < timedelta(days=28)).group_by(offer.PAYER)
+    lost, found = recent.agg(pl.col("unallocated_fee_usd").sum(), uncosted), {}
     for payer, currency, usd, hours in lost.sort(offer.PAYER).iter_rows():
         reasons = [f"does not show what used {usd:,.2f} {currency} of commitment fees"] if usd else []
         reasons += [f"has no cost of {hours:,.0f} hours that commitments covered"] if hours else []
@@ -136,7 +135,7 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
     usage: pl.DataFrame = row.pop("usage")
     rated, unrated = usage.filter(pl.col("paid_ratio").is_not_null()), usage.filter(pl.col("paid_ratio").is_null())
     rated, least = rated.filter(~pl.col("is_unknown")), rated.filter("is_least")
-    unpaid = rated.filter(pl.col("on_demand_ratio").is_null())
+    unpaid = rated.filter(pl.col("on_demand_ratio").is_null(), pl.col("list_cost_usd") > 0)
     used = _matrix(rated, oldest, newest)
     weeks = len(used) // baseline.WEEK_HOURS
     history = f"{weeks} whole week{'s' * (weeks != 1)} of history"

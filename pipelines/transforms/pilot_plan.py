@@ -14,10 +14,6 @@ from pipelines.transforms import Row, number
 from pipelines.transforms.port_case import BASIS, CURRENCY
 from pipelines.transforms.workload_case import FAMILIES, WorkloadCase
 
-# The sides whose runs do not count for a pilot: GPU runs may be listed, but what was seen before it was registered
-# proves nothing.
-_ANEW = {"not comparable": SIDES[1:], "supported": SIDES}
-
 
 def pilot_plan(case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame, offers: pl.DataFrame) -> Row:
     """The columns of mart_portfolio on the pilot; none where a measurement or a hard stop decides.
@@ -38,7 +34,10 @@ def pilot_plan(case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame
     (gpu_usd, gpu_evidence), (usd, evidence) = cost_of_a_run(gpu, trainium), cost_of_a_run(trainium, gpu)
     price = _price(types[1], prices, offers) if case.currency == CURRENCY else None
     saving = deciding_saving(number(case.inputs["port_cost_usd"]), number(case.inputs["runs_in_horizon"]), gpu_usd)
-    *counts, basis = runs_to_do(samples[0], samples[1], saving, _ANEW.get(verdict, ()))
+    # GPU runs may be listed, but what was seen before the pilot was registered proves nothing.
+    is_anew = verdict == "not comparable" or (pair and pair.get("registration") is None)
+    anew = SIDES if verdict == "supported" else SIDES[1:] if is_anew else ()
+    *counts, basis = runs_to_do(samples[0], samples[1], saving, anew)
     measure = next((side.measure for side in sides if side), "cost_to_target").replace("_", " ")
     to_measure = f"{measure} and the final quality of each run, with the quality margin registered first"
     if verdict == "not comparable":

@@ -33,8 +33,9 @@ class Side:
 
     `is_capacity` where it is paid by the hour: servers, and capacity of Bedrock (`tier`), whose tokens no bill shows.
     `uncounted` is what else the bill of these days has of it, images for one: then its costs are unknown.
-    Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour, or of the busiest day where
-    hours are not measured (`is_peak_measured`); `capacity` what a server serves while its latency target holds.
+    Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour or day known; where a log lacks
+    tokens of these days, another hour may be busier (`is_peak_measured`). `capacity` is what a server serves while its
+    latency target holds.
     """
 
     model: str
@@ -183,7 +184,7 @@ def _managed(usage: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> It
                     spent = pl.when(cost.null_count() == 0).then(cost.cast(pl.Float64).sum())
                     sums.append(spent.alias(f"{part}_{basis}_usd"))
         found = _days(own, billed, *sums) | {"uncounted": _uncounted(usage, model, currency, billed)}
-        yield _of_bedrock(model, currency, found, _busiest(calls, model, billed))
+        yield _of_bedrock(model, currency, found, _hourly(calls, model, billed))
 
 
 def _uncounted(usage: pl.DataFrame, model: Any, currency: Any, billed: Sequence[date]) -> str | None:
@@ -205,16 +206,21 @@ def _reserved(paid: pl.DataFrame, usage: pl.DataFrame, bill: pl.DataFrame, calls
     for (model, currency, tier), recent, billed in _used(paid, bill, "model", "billing_currency", "tier"):
         found = _days(recent.with_columns(_COUNTS), billed, pl.col(*_COUNTED).sum(), pl.col("is_measured").all())
         found |= {"uncounted": _uncounted(unknown, model, currency, billed)}
-        yield _of_bedrock(model, currency, found, _busiest(calls, model, billed), is_capacity=True, tier=str(tier))
+        yield _of_bedrock(model, currency, found, _hourly(calls, model, billed), is_capacity=True, tier=str(tier))
 
 
-def _busiest(calls: pl.DataFrame, model: Any, billed: Sequence[date]) -> Any:
-    """Tokens of the model's busiest hour on these days; None where no log shows one."""
-    return calls.filter(pl.col("hour_started_at").dt.date().is_in(billed), model=model)["tokens"].max()
+def _hourly(calls: pl.DataFrame, model: Any, billed: Sequence[date]) -> pl.Series:
+    """Tokens of the model's hours on these days that a log shows."""
+    return calls.filter(pl.col("hour_started_at").dt.date().is_in(billed), model=model)["tokens"].cast(pl.Float64)
 
 
-def _of_bedrock(model: Any, currency: Any, found: Row, hourly: Any, is_capacity: bool = False, **more: Any) -> Side:
-    most: Any = found["days"].select(pl.sum_horizontal(_COUNTED).max()).item()
-    peak = float(most) / 86400 if hourly is None else float(hourly) / 3600
-    about = {"peak": peak, "is_peak_measured": hourly is not None, "is_capacity": is_capacity}
+def _of_bedrock(
+    model: Any, currency: Any, found: Row, hourly: pl.Series, is_capacity: bool = False, **more: Any
+) -> Side:
+    daily = found["days"].select(pl.sum_horizontal(_COUNTED)).to_series()
+    hour: Any = hourly.max() or 0.0
+    # A log of one account or region among several, or of some days, need not have the busiest hour.
+    is_measured = not hourly.is_empty() and hourly.sum() >= 0.99 * float(daily.sum())
+    about = {"is_peak_measured": is_measured, "is_capacity": is_capacity}
+    about |= {"peak": max(float(daily.max() or 0) / 86400, hour / 3600)}
     return Side(str(model), str(currency), BEDROCK, BEDROCK, **found, **about, **more)

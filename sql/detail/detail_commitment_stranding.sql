@@ -1,11 +1,13 @@
--- One row per commitment that GPUs use: what a move away from GPUs would leave unused of it until it ends, projected
--- from its last 28 days.
+-- One row per commitment in force that GPUs use: what a move away from GPUs would leave unused of it until it ends,
+-- projected from its last 28 days. One that was returned or exchanged has no fee in the bill's newest days.
 -- A plan or reservation bound to a GPU family is stranded whole. A Compute plan covers other on-demand usage instead,
 -- at the discount it has now: `stranded_after_other_usage_usd`. What the moved work itself adds on Trainium is unknown
 -- here; it would use more of the plan.
 with newest as (
-    select payer_account_id, billing_currency, max(usage_date) as newest_date
-    from detail_commitment_utilization_daily
+    select payer_account_id, billing_currency, max(newest_date) as newest_date
+    from (select payer_account_id, billing_currency, usage_date as newest_date from detail_commitment_utilization_daily
+        union all
+        select payer_account_id, billing_currency, cast(newest_usage_at as date) from fct_invoice_monthly) as day
     group by payer_account_id, billing_currency
 ),
 
@@ -55,7 +57,9 @@ summed as (
         sum(on_demand_list_cost_usd) as on_demand_list_cost_usd
     from day
     group by payer_account_id, billing_currency, commitment_id, commitment_kind, ended_at
-    having sum(gpu_used_cost_usd) > 0 or count(gpu_used_cost_usd) < count(*)
+    -- Fees may come a day or two after usage.
+    having max(usage_date) >= max(newest_day_ended_at) - interval '3' day
+        and (sum(gpu_used_cost_usd) > 0 or count(gpu_used_cost_usd) < count(*))
 ),
 
 -- The other usage first uses what is unused already.

@@ -173,7 +173,8 @@ def test_what_was_published_when_a_build_first_read_it_stays_with_it(tmp_path: P
     (folder / "july.toml").write_text(GOOD + EXCLUDED + EXCLUDED.replace("run-7", "run-8"))
     builder = publish_tables(config, ["fct_run", PROOF])
     rows = ask(builder, f"select run_id, published_types, exclusion_published_types from {PROOF} order by 1").rows()
-    assert rows == [("run-7", machines[0], machines[0]), ("run-8", machines[0], " ".join(machines))]
+    named = [f"{kind}@2026-07-14" for kind in machines]
+    assert rows == [("run-7", named[0], named[0]), ("run-8", named[0], " ".join(named))]
 
 
 def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path: Path) -> None:

@@ -132,6 +132,23 @@ def test_a_reservation_that_was_modified_ends_where_the_new_one_begins() -> None
     ]
 
 
+def test_a_reservation_that_was_exchanged_strands_nothing() -> None:
+    """It cost 30.00 an hour up to the 14th, the one it was exchanged for does since: 17 days of 720.00, on one of which
+    GPUs used 10.00. Until 1 July 2028 that is 700 days: 504,000.00, of which 700 / 17 x 10.00 = 411.76 are used."""
+    days = span("2026-07-01 00:00:00", "2026-07-15 00:00:00"), span("2026-07-15 00:00:00", "2026-08-01 00:00:00")
+    until, unbilled = {"reservation_end_time": "2028-07-01T00:00:00.000Z"}, {"line_item_unblended_cost": "0"}
+    bill = [
+        reserved_fee(days[0], "336", "335", "10080", "10070", "ri-old") | until,
+        reserved_fee(days[1], "408", "407", "12240", "12230", "ri-new") | until,
+    ]
+    for day, name in (("10", "ri-old"), ("20", "ri-new")):
+        use = {"reservation_reservation_a_r_n": RESERVED + name, "reservation_effective_cost": "10.00"}
+        when = span(f"2026-07-{day} 10:00:00", f"2026-07-{day} 11:00:00")
+        bill.append(machine(when, "55.04", "DiscountedUsage") | unbilled | use)
+    sql = "select commitment_id, committed_to_expiry_usd, stranded_cost_usd from detail_commitment_stranding"
+    assert answer(bill, sql) == [(RESERVED + "ri-new", Decimal("504000"), Decimal("411.76"))]
+
+
 def test_more_used_than_there_is_is_a_data_error_with_a_name() -> None:
     """45.00 used of 40.00: -5.00 unused, 112.5 %. Neither is clamped, and the check names the plan."""
     bill = [fee(hour(10), "40.00", "45.00"), fee(hour(10), "8.00", "8.00", "sp-2")]

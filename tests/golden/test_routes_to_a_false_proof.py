@@ -834,6 +834,64 @@ def test_a_registration_that_was_read_after_its_results_counts_for_nothing(
     assert (row["verdict"], f"after results on {P5} were published" in row["verdict_reason"]) == ("indicative", True)
 
 
+def again(runs: Runs) -> Runs:
+    """The six runs made again on the 16th to 18th and the 21st to 23rd."""
+    return [
+        run
+        | {
+            "run_id": f"{run['run_id']}b",
+            "machine": f"{run['machine']}b",
+            "day": run["day"] + (15 if run["kind"] == P5 else 10),
+            "loss": run["loss"] + 0.0001,
+        }
+        for run in runs
+    ]
+
+
+@pytest.mark.parametrize(
+    ("types", "expected", "reason"),
+    [
+        (f"{P5}@2026-07-03 {TRN1}@2026-07-13", "proven", "earlier runs are not judged: 6"),
+        # A build had published the first of the new runs on either machine before it read the registration.
+        (f"{P5}@2026-07-16 {TRN1}@2026-07-21", "indicative", f"after results on {P5} were published"),
+    ],
+)
+def test_a_pilot_registered_after_a_supported_comparison_is_judged_by_its_own_runs(
+    types: str, expected: str, reason: str
+) -> None:
+    """Registered on the 14th, after the six runs of the sound comparison, each of which is made again."""
+    pilot: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 14), "published_types": types}}
+    row = verdict(sound() + again(sound()), True, **pilot)
+    assert (row["verdict"], reason in row["verdict_reason"]) == (expected, True)
+    # Until then it has no runs.
+    row = verdict(sound(), True, **pilot)
+    assert (row["verdict"], f"none on {P5} started after it" in row["verdict_reason"]) == ("indicative", True)
+
+
+def test_runs_under_an_older_label_are_no_part_of_a_pilot_registered_later() -> None:
+    """The six runs of before declare another workload. One of them in the days of the pilot may hide a failure."""
+    renamed = [run | {"record": {"workload_id": "elsewhere"}} for run in sound()]
+    registered = proof(registration={"registered_on": date(2026, 7, 14)})
+    sql = "select verdict, verdict_reason from mart_silicon_comparison where cost_basis = 'effective'"
+    for first, expected in ((renamed[0], "proven"), (renamed[0] | {"day": 17}, "indicative")):
+        lines, records = tables([first, *renamed[1:], *again(sound())])
+        with Lab({"2026-07": lines}, records, registrations=registered) as lab:
+            ((found, reason),) = lab.ask(f"{sql} and workload_id <> 'elsewhere'", "mart_silicon_comparison")
+        assert (found, "declare the workload elsewhere" in reason) == (expected, expected != "proven")
+
+
+@pytest.mark.parametrize(("day", "looks"), [(date(2026, 7, 14), 2), (date(2026, 6, 25), 1)])
+def test_a_superseded_registration_with_results_is_a_comparison_of_its_own(day: date, looks: int) -> None:
+    """The first was made on 20 June. Superseded on 14 July, it had results; on 25 June none. One in twenty is false."""
+    records = proof(registration={"registered_on": day, "supersedes": "june"})
+    records["proof_registration"] += proof(registration={"registration": "june"})["proof_registration"]
+    lines, runs = tables(sound() + again(sound()))
+    with Lab({"2026-07": lines}, runs, registrations=records) as lab:
+        columns = "verdict, registered_comparison_count, expected_false_count"
+        sql = f"select {columns} from mart_silicon_comparison where cost_basis = 'effective'"
+        assert lab.ask(sql, "mart_silicon_comparison") == [("proven", looks, Decimal(looks) / 20)]
+
+
 def test_an_exclusion_that_was_read_after_the_results_does_not_count() -> None:
     """It is dated before all runs; the fourth Trainium run costs 21.50, twice as much as the first."""
     runs = added(EXPENSIVE | {"run_id": "trainium-4", "day": 10})(sound())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -71,12 +71,23 @@ INVENTORY = {
 
 
 def built(
-    demand: pl.DataFrame, newest: datetime, *days: dict[str, object], inventory: list[dict[str, object]] | None = None
+    demand: pl.DataFrame,
+    newest: datetime,
+    *days: dict[str, object],
+    inventory: list[dict[str, object]] | None = None,
+    covered: pl.DataFrame | None = None,
+    daily_month: date | None = None,
 ) -> list[dict]:
     """The recommendations of a bill with this on-demand use, whose newest line is at `newest`; `days` are those of its
-    commitments, `inventory` AWS's own answer. A 1-year Compute plan is declared at 0.6."""
+    commitments, `inventory` AWS's own answer, `covered` what plan-1 covered. Up to `daily_month` the bill has sums of
+    days. A 1-year Compute plan is declared at 0.6.
+    """
     used = demand.with_columns(commitment_kind=pl.lit("none"), commitment_id=pl.lit(""), used_cost_usd=pl.lit(0.0))
     used = used.with_columns(on_demand_cost_usd=pl.col("list_cost_usd") * pl.col("on_demand_ratio"))
+    if covered is not None:
+        names = {"commitment_kind": pl.lit("compute_savings_plan"), "commitment_id": pl.lit("plan-1")}
+        used = pl.concat([used, covered.with_columns(**names)], how="diagonal")
+    used = used.drop("on_demand_ratio").with_columns(is_rated=pl.lit(False))
     texts = (*PAYER, "commitment_id", "commitment_kind", "purchase_term", "payment_option", "region_id")
     held: dict[str, Any] = dict.fromkeys((*texts, "instance_family"), pl.String)
     held |= {"usage_date": pl.Date} | dict.fromkeys(("started_at", "ended_at"), pl.Datetime("us"))
@@ -88,6 +99,10 @@ def built(
             list(days), schema=held | dict.fromkeys(money, pl.Decimal(38, 10))
         ),
         "fct_invoice_monthly": pl.DataFrame([PAYER | {"newest_usage_at": newest}]),
+        "fct_charge": pl.DataFrame(
+            [PAYER | {"daily_month": daily_month}] if daily_month else [],
+            schema=dict.fromkeys(PAYER, pl.String) | {"daily_month": pl.Date},
+        ),
         "stg_aws__commitment": pl.DataFrame(inventory or [], schema=INVENTORY),
         "declared_commitment_rate": declared,
         "ref_commitment_rate": declared.clear().drop("region_id"),
@@ -276,15 +291,45 @@ def test_only_what_a_queued_plan_leaves_is_recommended(
         held_from(8, 9, 60)[-1:],
         # No rate of a plan of three years is known.
         held_from(8, 9, 60, purchase_term="3yr"),
-        # Until it began, a plan that has ended covered an unknown part of the same use.
-        [*held_from(0, 8, 60, commitment_id="plan-0"), *held_from(8, 9, 60)],
     ],
-    ids=["no whole day", "no rate", "replaced"],
+    ids=["no whole day", "no rate"],
 )
 def test_what_a_new_plan_would_have_covered_may_be_unknown(days: list[dict[str, object]]) -> None:
     row = plan(built(history(8, lambda hour: 100), START + timedelta(hours=9 * WEEK - 1), *days))
     assert (row["advice"], row["commitment_per_hour_usd"]) == ("undecided", None)
     assert row["advice_reason"].startswith("it is unknown how much use of p5.48xlarge")
+
+
+@pytest.mark.parametrize("on_demand", [1.0, 0.9])
+def test_what_a_plan_covered_that_has_ended_runs_on_demand_now(on_demand: float) -> None:
+    """100 an hour at list in 13 weeks, under a plan of 60 for 9 of them, on demand at 100 or 90 since: 60 an hour again
+    save 40 or 30 in each of 13 weeks. The bill has no end of that plan, as none of FOCUS has."""
+    covered = history(13, lambda hour: 100 if hour < 9 * WEEK else 0)
+    demand = history(13, lambda hour: 0 if hour < 9 * WEEK else 100, on_demand=on_demand)
+    newest = START + timedelta(hours=13 * WEEK - 1)
+    row = plan(built(demand, newest, *held_from(0, 9, 60), covered=covered))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit", 60.0)
+    assert row["simulated_savings_usd"] == pytest.approx(Decimal(100 * on_demand - 60) * 13 * WEEK)
+    assert row["expiring_per_hour_usd"] == 0
+    # Renewed in the last week, nothing of it is on demand.
+    demand = demand.filter(pl.col("hour_started_at") < START + timedelta(weeks=12))
+    renewed = held_from(12, 13, 60, commitment_id="plan-2")
+    row = plan(built(demand, newest, *held_from(0, 9, 60), *renewed, covered=covered))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit nothing", 0.0)
+    assert row["eligible_list_cost_usd"] == 0
+
+
+def test_sums_of_days_show_no_hours() -> None:
+    """Always 100 an hour, on the bill as 2,400 a day. By the hour since June, it has 60 days, 8 weeks, of history."""
+    newest, day = START + timedelta(hours=13 * WEEK - 1), timedelta(hours=24)
+    by_day = history(13, lambda hour: 2400 if hour % 24 == 0 else 0)
+    row = plan(built(by_day, newest, daily_month=date(2026, 7, 1)))
+    assert (row["advice"], row["commitment_per_hour_usd"], row["week_count"]) == ("undecided", None, 0)
+    assert row["advice_reason"].endswith("up to July 2026 the bill has days, not hours: set the export to hourly")
+    hourly_from = (datetime(2026, 6, 1) - START) // day * 24
+    since = history(13, lambda hour: 100 if hour >= hourly_from else 2400 if hour % 24 == 0 else 0)
+    row = plan(built(since, newest, daily_month=date(2026, 5, 1)))
+    assert (row["advice"], row["commitment_per_hour_usd"], row["week_count"]) == ("commit", 60.0, 8)
 
 
 def test_nothing_is_bought_while_the_use_of_what_is_owned_is_unknown() -> None:

@@ -404,6 +404,17 @@ def test_a_failure_recorded_as_continuing_a_success_proves_nothing() -> None:
     }  # fmt: skip
 
 
+def test_a_judged_run_that_continues_an_earlier_one_proves_nothing() -> None:
+    """A run of 300 in June, before the registration, did most of the work of trn-1: three of 2.5 to 3 are not all."""
+    trainium, june = side(TRAINIUM, QUARTER), datetime(2026, 6, 1)
+    early = failed("early-9", TRAINIUM, 300) | {"job_id": "trn-1", "started_at": june, "ended_at": june}
+    verdict, reason = judged(side(GPU, BASE), [*trainium, early], registration=registered())
+    assert verdict == "indicative"
+    assert "run trn-1 continues run early-9, which began before and is not compared" in reason
+    # One of its own is no part of it.
+    assert judged(side(GPU, BASE), [*trainium, early | {"job_id": "9"}], registration=registered())[0] == "proven"
+
+
 def test_a_planned_run_that_failed_is_not_saved_once_all_planned_had_ended() -> None:
     """It ends with the others within the hour; what resumes it two hours later is no part of the verdict of then."""
     trainium = [*side(TRAINIUM, QUARTER[:2]), failed("trn-3", TRAINIUM, 3)]

@@ -115,6 +115,18 @@ def called(prices: dict[str, float], millions: list[float], tier: str = "standar
     ]  # fmt: skip
 
 
+def logged(millions: list[float], peak: float) -> list[dict[str, Any]]:
+    """A log of so many million tokens on each day of WEEKS, by week, in four hours alike, and an hour of `peak` tokens
+    a second."""
+    most = {"model": "chat", "hour_started_at": datetime(2026, 7, 6, 12), "tokens": peak * 3600}
+    return [most] + [
+        most | {"hour_started_at": datetime(day.year, day.month, day.day, hour), "tokens": count * 1e6 / 4}
+        for week, count in zip(WEEKS, millions, strict=True)
+        for day in days(week)
+        for hour in range(4)
+    ]
+
+
 def compared(
     hours: list[dict[str, Any]],
     tokens: list[dict[str, Any]],
@@ -224,15 +236,22 @@ def test_tokens_of_bedrock_against_capacity() -> None:
     (row,) = compared([], tokens, capacity)
     assert row["saving_ratio"] == pytest.approx(1 - 36 / 99)
     assert row["verdict"] == "not enough evidence" and "busiest hour" in row["missing_evidence"]
-    calls = [{"model": "chat", "hour_started_at": datetime(2026, 7, 6, 12), "tokens": 1000 * 3600.0}]
+    calls = logged([10, 12, 11], peak=1000)
     (row,) = compared([], tokens, capacity, calls=calls)
     assert (row["verdict"], row["replica_count"], row["recommended_family"]) == ("self-host", 1, "bedrock")
+    # A log of a part of the tokens, from one region of two for one, does not show the busiest hour of all.
+    for part in (calls[:1], [one | {"tokens": one["tokens"] / 2} for one in calls]):
+        (row,) = compared([], tokens, capacity, calls=part)
+        assert row["verdict"] == "not enough evidence" and "busiest hour" in row["missing_evidence"]
+    # The busiest day has 12 M tokens: 138.9 a second, however few a log has.
+    (row,) = compared([], tokens, capacity, calls=logged([0, 0, 0], peak=1))
+    assert row["peak_tokens_per_second"] == pytest.approx(12e6 / 86400)
     # A busier hour before the first day that counts is not of this traffic.
     old = calls[0] | {"hour_started_at": datetime(2026, 3, 6, 12), "tokens": 2000 * 3600.0}
     (row,) = compared([], tokens, capacity, calls=[*calls, old])
     assert (row["peak_tokens_per_second"], row["replica_count"]) == (1000, 1)
     # Twice the peak takes two replicas.
-    (row,) = compared([], tokens, capacity, calls=[calls[0] | {"tokens": 2000 * 3600.0}])
+    (row,) = compared([], tokens, capacity, calls=logged([10, 12, 11], peak=2000))
     assert (row["replica_count"], row["saving_ratio"]) == (2, pytest.approx(1 - 72 / 99))
     # A throughput of another mix shows nothing, and one of an unknown mix wins nothing.
     (row,) = compared([], tokens, {**capacity, "output_ratio": 0.25}, calls=calls)
@@ -451,7 +470,7 @@ def decided(compared: list[dict[str, Any]], model: str = "chat") -> dict[str, An
 def test_each_model_has_one_recommendation() -> None:
     """30, 36 and 33 a day are 33 x 730 / 24 = 1,003.75 a month on Bedrock; at 0.50 an hour 365 elsewhere."""
     tokens = called({"input": 1.0, "output": 5.0}, [5, 6, 5.5])
-    calls = [{"model": "chat", "hour_started_at": datetime(2026, 7, 6, 12), "tokens": 1000 * 3600.0}]
+    calls = logged([10, 12, 11], peak=1000)
     machine: dict[str, Any] = {"instance_type": "inf2.xlarge", "accelerator_family": "inferentia", "usd_per_hour": 0.50}
     machine["output_ratio"] = 0.5
     rows = compared([], tokens, {**machine, "tokens_per_second": 500.0}, calls=calls)
