@@ -34,7 +34,7 @@ def build(**table: pl.DataFrame) -> Rows:
     """Every workload that is declared or has a billed run, and every served model; the most at stake of each first."""
     newest: Any = table["fct_ledger"]["usage_date"].max()
     # An announced price is no price yet.
-    prices = table["mart_price_book"].filter(pl.col("from_date") <= newest)
+    prices = table["mart_price_book"].filter(pl.col("from_date") <= pl.lit(newest, pl.Date))
     offers, compared = table["stg_aws__capacity_offer"], runs_of(table)
     rows: Rows = [
         _row(case, newest, offers) | pilot_plan(case, compared, prices, offers) for case in workload_cases(table)
