@@ -77,7 +77,7 @@ def _mart(explanation: Explanation, limit: int) -> Part:
             rest = chosen.slice(limit)
             rows.append(_summed(f"and {rest.height} more", len(by), rest, amounts))
         rows.append(_summed("total", len(by), chosen, amounts))
-    days = "" if chosen.height == question.rows.height else ", the sum of its days"
+    days = "" if chosen.height == question.rows.height else ", the sum of its rows"
     return _table(f"{question.mart}, as published{days}{shared}", head, rows, len(amounts))
 
 

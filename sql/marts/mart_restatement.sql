@@ -42,6 +42,7 @@ run_moved as (
     from detail_restated_figure
     where run_id is not null and cost_basis = 'effective'
     group by payer_account_id, billing_month, billing_currency, delivery_no, run_id
+    having known_sum(cost_change_usd) is distinct from 0
 ),
 
 -- Of two that moved alike the first by name.
