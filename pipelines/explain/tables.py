@@ -77,7 +77,7 @@ def _mart(explanation: Explanation, limit: int) -> Part:
             rest = chosen.slice(limit)
             rows.append(_summed(f"and {rest.height} more", len(by), rest, amounts))
         rows.append(_summed("total", len(by), chosen, amounts))
-    days = "" if chosen.height == question.rows.height else ", the sum of its days"
+    days = "" if chosen.height == question.rows.height else ", the sum of its rows"
     return _table(f"{question.mart}, as published{days}{shared}", head, rows, len(amounts))
 
 
@@ -180,11 +180,11 @@ def _lines(explanation: Explanation, limit: int) -> Iterator[Part]:
 def agreed(explanation: Explanation) -> str:
     """The sentence that confirms the checked sums."""
     question = explanation.question
-    bases = ", ".join(basis.removesuffix("_cost_usd") for basis in question.sums)
+    bases = ", ".join(basis.removesuffix("_cost_usd") for basis in question.sums or BASES)
     lines = _all_of(explanation.total())
-    return (
-        f"The sums agree to the last digit at every level: {question.mart}, {question.compared} and {lines} ({bases})."
-    )
+    # A run in several currencies has no cost there.
+    mart = f"{question.mart}, " if question.sums else ""
+    return f"The sums agree to the last digit at every level: {mart}{question.compared} and {lines} ({bases})."
 
 
 def _units(explanation: Explanation) -> tuple[str, ...]:

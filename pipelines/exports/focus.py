@@ -151,8 +151,7 @@ def _print_totals(engine: DuckDBEngine, period: str, console: Console) -> None:
     """
     sums = 'count(*), sum("BilledCost"), sum("EffectiveCost")'
     rows = engine.query(f'select "BillingCurrency", {sums} from charge group by 1 order by 1').rows()
-    count = sum(row[1] for row in rows)
-    for currency, _, billed, effective in rows:
+    for currency, count, billed, effective in rows:
         console.say(
             f"{period}  {count:>12,} charges  "
             f"BilledCost {billed:,.2f} {currency}  EffectiveCost {effective:,.2f} {currency}, credits taken off"

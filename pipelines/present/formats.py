@@ -36,9 +36,12 @@ def places_of(value: Number) -> int:
     return min(2 - size.adjusted(), 4)
 
 
-def money(value: Number | None, currency: str, places: int) -> str:
-    """An amount with its currency: $1,234 or EUR 1,234. A nonzero amount that rounds to zero reads <$1 or >-$1."""
-    if value is None:
+def money(value: Number | None, currency: str | None, places: int) -> str:
+    """An amount with its currency: $1,234 or EUR 1,234. A nonzero amount that rounds to zero reads <$1 or >-$1.
+
+    Without a currency it is unknown: it is of a run on no bill, or billed in several.
+    """
+    if value is None or not currency:
         return UNKNOWN
     symbol = "$" if currency == "USD" else f"{currency}\u00a0"
     number = rounded(value, places)
@@ -133,7 +136,7 @@ def usd(value: Number | None, currency: str) -> str:
     return money(value, currency, 0)
 
 
-def cents(value: Number | None, currency: str) -> str:
+def cents(value: Number | None, currency: str | None) -> str:
     """Money with two decimals."""
     return money(value, currency, 2)
 

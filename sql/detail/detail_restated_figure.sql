@@ -59,7 +59,6 @@ moved as (
     where moved.before_cost_usd is distinct from moved.after_cost_usd
 )
 
--- What the delivery had moved before stays what it moved from.
 select
     moved.payer_account_id, moved.billing_month, moved.billing_currency, moved.delivery_no, moved.figure_table,
     moved.figure_key, moved.cost_basis, moved.run_id, moved.usage_date, moved.bucket,
@@ -68,11 +67,13 @@ select
     moved.after_cost_usd - case when known.figure_key is null then moved.before_cost_usd else known.before_cost_usd end
         as cost_change_usd
 from moved
+-- What the delivery had moved before stays what it moved from, but for a provisional run that has been recorded.
 left join published_restated_figure as known
     on known.payer_account_id = moved.payer_account_id and known.billing_month = moved.billing_month
     and known.billing_currency = moved.billing_currency and known.delivery_no = moved.delivery_no
     and known.figure_table = moved.figure_table and known.figure_key = moved.figure_key
     and known.cost_basis = moved.cost_basis
+    and not (moved.figure_table = 'detail_provisional_run' and moved.after_cost_usd = 0)
 
 union all
 

@@ -10,9 +10,7 @@ with month as (
         greatest(sum(case when invoice_id <> '' then commitment_timing_usd else 0 end), max(fee.unallocated_fee_usd))
             as unallocated_fee_usd, max(invoice.is_net_only) as is_net_only
     from fct_invoice_monthly as invoice
-    left join fct_unallocated_fee_monthly as fee
-        on fee.billing_month = invoice.billing_month and fee.payer_account_id = invoice.payer_account_id
-        and fee.billing_currency = invoice.billing_currency
+    left join fct_unallocated_fee_monthly as fee using (billing_month, payer_account_id, billing_currency)
     group by invoice.billing_month, invoice.payer_account_id, invoice.billing_currency
 ),
 
@@ -25,6 +23,13 @@ charge as (
     from fct_charge
     where (commitment_eligibility is not null or line_class = 'block_fee')
         and effective_rule not in ('savings_plan_unused', 'reservation_unused')
+
+    union all
+
+    -- Discounts that are lines of their own, where no cost of the usage has them, come off all usage (facts aws-billing 3.1).
+    select billing_period, billing_month, payer_account_id, billing_currency, false, false, 4, 0, 0, effective_cost_usd
+    from fct_charge
+    where charge_category = 'Discount'
 
     union all
 

@@ -36,14 +36,21 @@ recorded as (
     group by moved.payer_account_id, moved.billing_month, moved.billing_currency, moved.delivery_no
 ),
 
+-- A recorded run costs what it does now instead of what it did while it was provisional.
+run_moved as (
+    select payer_account_id, billing_month, billing_currency, delivery_no, run_id, known_sum(cost_change_usd) as cost_change_usd
+    from detail_restated_figure
+    where run_id is not null and cost_basis = 'effective'
+    group by payer_account_id, billing_month, billing_currency, delivery_no, run_id
+    having known_sum(cost_change_usd) is distinct from 0
+),
+
 -- Of two that moved alike the first by name.
 most_moved as (
     select payer_account_id, billing_month, billing_currency, delivery_no, run_id, cost_change_usd
-    from detail_restated_figure
-    where run_id is not null and cost_basis = 'effective'
+    from run_moved
     qualify row_number() over (
-        partition by payer_account_id, billing_month, billing_currency, delivery_no
-        order by abs(cost_change_usd) desc, run_id, figure_table desc
+        partition by payer_account_id, billing_month, billing_currency, delivery_no order by abs(cost_change_usd) desc, run_id
     ) = 1
 )
 

@@ -28,6 +28,7 @@ from pipelines.models.contract import load_contract
 from pipelines.models.expressions import expand_calls
 from pipelines.models.written import added
 from pipelines.present.charts import ledger_chart
+from pipelines.present.formats import cents
 from pipelines.present.render import SUMS, queries_of, sum_of
 from pipelines.report.command import write_report
 
@@ -107,8 +108,9 @@ def test_a_run_billed_in_two_currencies_has_no_cost_and_stops_no_other(mixed: La
     assert {*billed_in_two(mixed)} == {"good", "compiler", "stored"}
     epochs = ask(mixed, "select effective_cost_usd from mart_epoch_cost where run_id = 'good'").rows()
     assert all(cost is None for (cost,) in epochs)
-    # One uninterrupted attempt wastes nothing in any currency.
+    # One uninterrupted attempt wastes nothing in any currency; without one, a page shows no amount.
     assert rows[0]["wasted_cost_usd"] == 0
+    assert cents(rows[0]["wasted_cost_usd"], rows[0]["billing_currency"]) == "n/a"
 
 
 def test_what_was_compiled_in_two_currencies_is_unknown_to_the_run_that_loads_it(mixed: LazyBuilder) -> None:

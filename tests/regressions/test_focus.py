@@ -159,7 +159,10 @@ def test_the_fee_of_a_capacity_block_counts_once(on_fee: str, on_hours: str) -> 
 
 @pytest.mark.parametrize("has_fee", [True, False], ids=["with its fee", "by what used it"])
 def test_a_plan_is_of_one_kind(has_fee: bool) -> None:
-    """A SageMaker plan of 100.00 of which a training job used 3.80: 3.8 %, not a plan used whole and one not at all."""
+    """A SageMaker plan of 100.00 of which a training job used 3.80: 3.8 %, not a plan used whole and one not at all.
+
+    Account 000033334444 used it; the plan is of the account in its ARN.
+    """
     plan = {**PLAN, "ServiceName": "Amazon SageMaker", "PricingCategory": "Committed"}
     used = {**plan, "EffectiveCost": "3.80", "SkuMeter": "USW2-Train:ml.p5.48xlarge"}
     used |= {"CommitmentDiscountStatus": "Used", "ConsumedQuantity": "1"}
@@ -168,9 +171,9 @@ def test_a_plan_is_of_one_kind(has_fee: bool) -> None:
     fee |= {"SkuMeter": "MachineLearningSP:1yrNoUpfront", "ServiceName": "Savings Plans"}
     with lab(*([fee] if has_fee else []), used, rest) as made:
         sums = "sum(commitment_cost_usd), sum(used_cost_usd), sum(unused_cost_usd)"
-        what = f"select commitment_kind, {sums} from stg_aws__commitment_fee group by commitment_kind"
+        what = f"select commitment_kind, account_id, {sums} from stg_aws__commitment_fee group by all"
         found = made.ask(what, "stg_aws__commitment_fee")
-    assert found == [("sagemaker_savings_plan", Decimal(100), Decimal("3.80"), Decimal("96.20"))]
+    assert found == [("sagemaker_savings_plan", "000011112222", Decimal(100), Decimal("3.80"), Decimal("96.20"))]
 
 
 def test_unused_capacity_is_not_instance_time_of_a_run() -> None:

@@ -27,6 +27,7 @@ from pipelines.engine import Engine
 from pipelines.explain.command import app
 from pipelines.explain.lines import Explanation, behind
 from pipelines.explain.query import Question, for_day, for_invoice, for_run
+from pipelines.explain.tables import agreed
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 
@@ -430,7 +431,11 @@ def test_a_run_in_two_currencies_is_explained_in_one_of_them(tmp_path: Path) -> 
     publish_tables(config, EXPLAIN_TABLES)
     with pytest.raises(UsageError, match="billed in NOK and USD, never added; choose one with --currency NOK"):
         explained(config, lambda marts: for_run(marts, "good"), lambda found: None)
-    found = explained(config, lambda marts: for_run(marts, "good", "NOK"), lambda found: found.total())
+    found, sums = explained(
+        config, lambda marts: for_run(marts, "good", "NOK"), lambda found: (found.total(), agreed(found))
+    )
     assert (found["line_count"], found["effective_cost_usd"]) == (1, Decimal("550.40"))
+    # The mart has no cost that they could agree with.
+    assert "level: the daily ledger and 1 line (list, effective, billed)" in sums
     with pytest.raises(UsageError, match="'EUR' is not a known currency of these lines; the currencies are NOK, USD"):
         explained(config, lambda marts: for_run(marts, "good", "EUR"), lambda found: None)

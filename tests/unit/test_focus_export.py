@@ -212,18 +212,26 @@ def test_the_command_shows_what_a_month_comes_to(
 def test_the_effective_cost_it_shows_is_after_credits_and_ours_before(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An hour at 55.04 and a credit of -7: our effective cost is 55.04, FOCUS's 55.04 - 7.00 = 48.04."""
+    """An hour at 55.04 and a credit of -7: our effective cost is 55.04, FOCUS's 55.04 - 7.00 = 48.04.
+
+    Another payer's only charge, in krone, has its own line, and is none of the two in dollars.
+    """
     hour = instance_hour(f"{JULY}-14T10", "i-0a", "p5.48xlarge", "55.04")
     credit = hour | {
         "line_item_line_item_type": "Credit",
         "line_item_unblended_cost": "-7.00",
         "pricing_public_on_demand_cost": "",
     }
-    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: [hour, credit]}))
+    payer = {"bill_payer_account_id": "999900001111", "bill_invoice_id": "INV-2"}
+    krone = hour | payer | {"line_item_resource_id": "i-0b", "line_item_currency_code": "NOK"}
+    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: [hour, credit, krone]}))
     builder = publish_tables(config, [*FOCUS_TABLES, "mart_cost_ledger_daily"])
-    assert ask(builder, "select sum(effective_cost_usd) from mart_cost_ledger_daily").item() == Decimal("55.04")
+    own = "select sum(effective_cost_usd) from mart_cost_ledger_daily where billing_currency = 'USD'"
+    assert ask(builder, own).item() == Decimal("55.04")
     export(config, tmp_path / "out")
-    assert "BilledCost 48.04 USD  EffectiveCost 48.04 USD, credits taken off" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "2 charges  BilledCost 48.04 USD  EffectiveCost 48.04 USD, credits taken off" in shown
+    assert "1 charges  BilledCost 55.04 NOK" in shown
 
 
 def test_what_came_as_focus_leaves_as_it_came(built_company: Company, exported: Path, tmp_path: Path) -> None:

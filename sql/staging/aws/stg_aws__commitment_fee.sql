@@ -1,5 +1,5 @@
 -- One row per payer, billing month, currency, commitment and stretch of time that its bill states: what was committed,
--- and what used it.
+-- and what used it. The account is its owner's: that of its ARN on FOCUS, whose lines are of the accounts that used it.
 -- partition: billing_period
 -- An hour of a Savings Plan, the month of a reservation (facts aws-billing 2.1, 3.1). Before discounts: a plan is
 -- bought, and used, at its own price. FOCUS states each hour's use and rest instead, or the rest of a reservation's month:
@@ -90,8 +90,8 @@ declared as (
 
     select
         focus.billing_period, billing_month, focus.billing_account_id,
-        coalesce(sub_account_id, focus.billing_account_id), focus.billing_currency, focus.commitment_id,
-        coalesce(plan.commitment_kind, 'reserved_instance'),
+        coalesce(nullif(split_part(focus.commitment_id, ':', 5), ''), sub_account_id, focus.billing_account_id),
+        focus.billing_currency, focus.commitment_id, coalesce(plan.commitment_kind, 'reserved_instance'),
         coalesce(rest_started_at, charge_period_start), coalesce(rest_ended_at, charge_period_end),
         amortized_cost, billed_cost,
         case when rest_started_at is not null then null when is_unused then 0 else amortized_cost end,
