@@ -868,12 +868,50 @@ def test_a_pilot_registered_after_a_supported_comparison_is_judged_by_its_own_ru
     assert (row["verdict"], f"none on {P5} started after it" in row["verdict_reason"]) == ("indicative", True)
 
 
+def in_two(of: str, leg: dict[str, Any], **rest: Any) -> Runs:
+    """The six runs, of which one resumes `leg`, a run of the same machine type that failed."""
+    resumed = rest | {"record": {"parent_run_id": "leg", "base_checkpoint_id": "saved"}}
+    runs = [run | (resumed if run["run_id"] == of else {}) for run in sound()]
+    return added(
+        {"like": of, "run_id": "leg", "machine": "i-0leg", "loss": None, "status": "failed", "record": {}} | leg
+    )(runs)
+
+
+def test_a_job_is_excluded_whole() -> None:
+    """An hour at $21.50 of the job of trainium-1 is excluded, twice what is left of it."""
+    early = [{"run_id": "leg", "reason": "its node failed", "excluded_on": date(2026, 7, 9)}]
+    row = verdict(in_two("trainium-1", {"day": 10, "hours": 1.0}), True, early)
+    assert (row["verdict"], row["excluded_run_count"]) == ("indicative", 1)
+    assert "runs leg and trainium-1 are one job, of which the former is not compared" in row["verdict_reason"]
+
+
+def test_a_list_holds_whole_jobs() -> None:
+    """The last of the GPU is in two runs. Without the second, two successes bear the cost of three: 82.6% for 75.6%."""
+    after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
+    runs = in_two("gpu-3", {"hours": 0.8, "hour": 10}, hour=12, hours=0.168)
+    listed = [
+        {"run_id": name, "accelerator_family": "gpu", "is_listed": True} for name in ("gpu-1", "gpu-2", "leg", "gpu-3")
+    ]
+    assert verdict(runs, True, listed=listed, **after)["verdict"] == "proven"
+    row = verdict(runs, True, listed=listed[:3], **after)
+    assert (row["verdict"], row["baseline_failed_run_count"]) == ("indicative", 1)
+    assert "runs gpu-3 and leg are one job, of which the former is not compared" in row["verdict_reason"]
+
+
 def test_runs_under_an_older_label_are_no_part_of_a_pilot_registered_later() -> None:
-    """The six runs of before declare another workload. One of them in the days of the pilot may hide a failure."""
+    """The six runs of before declare another workload. One of them in the days of the pilot may hide a failure, and one
+    that compiled what its runs load.
+    """
     renamed = [run | {"record": {"workload_id": "elsewhere"}} for run in sound()]
     registered = proof(registration={"registered_on": date(2026, 7, 14)})
     sql = "select verdict, verdict_reason from mart_silicon_comparison where cost_basis = 'effective'"
-    for first, expected in ((renamed[0], "proven"), (renamed[0] | {"day": 17}, "indicative")):
+    compiler = {"workload_id": "elsewhere", "purpose": "compile_only"}
+    routes = (
+        (renamed[0], "proven"),
+        (renamed[0] | {"day": 17}, "indicative"),
+        (renamed[0] | {"record": compiler}, "indicative"),
+    )
+    for first, expected in routes:
         lines, records = tables([first, *renamed[1:], *again(sound())])
         with Lab({"2026-07": lines}, records, registrations=registered) as lab:
             ((found, reason),) = lab.ask(f"{sql} and workload_id <> 'elsewhere'", "mart_silicon_comparison")
