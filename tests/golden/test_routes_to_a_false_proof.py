@@ -834,6 +834,24 @@ def test_a_registration_that_was_read_after_its_results_counts_for_nothing(
     assert (row["verdict"], f"after results on {P5} were published" in row["verdict_reason"]) == ("indicative", True)
 
 
+def test_runs_of_publications_that_are_lost_may_have_been_any() -> None:
+    """The last run started on the 13th: what was published on the 14th may have had them all."""
+    for types, expected in (("*@2026-07-14", "indicative"), ("*@2026-06-20", "proven")):
+        assert verdict(sound(), True, registration={"published_types": types})["verdict"] == expected
+
+
+def test_a_list_leaves_out_no_run_that_started_after_the_registration() -> None:
+    """Three are listed in advance, of the 21st to 23rd. One of the 19th is not."""
+    runs = sound() + again(sound())
+    bad = added({"like": "trainium-1b", "run_id": "bad", "machine": "i-0bad", "day": 19})(runs)
+    listed = [
+        {"run_id": f"trainium-{number}b", "accelerator_family": "trainium", "is_listed": True} for number in (1, 2, 3)
+    ]
+    for made, expected in ((runs, "proven"), (bad, "indicative")):
+        row = verdict(made, True, listed=listed, registration={"registered_on": date(2026, 7, 14)})
+        assert (row["verdict"], "without run bad" in row["verdict_reason"]) == (expected, expected != "proven")
+
+
 def again(runs: Runs) -> Runs:
     """The six runs made again on the 16th to 18th and the 21st to 23rd."""
     return [
