@@ -122,7 +122,8 @@ def _registrations(warehouse: Warehouse) -> Read:
     before = {(row["registration"], ""): row.get("published_types") for row in known}
     before |= {(row["registration"], row["run_id"]): row.get("published_types") for row in runs if row["excluded_on"]}
     recorded = {row["registration"]: row["seal"] for row in known}
-    return read_registrations(warehouse.settings.proof, recorded, _published(warehouse), before), []
+    excluded = {(row["registration"], row["run_id"]): row["excluded_on"] for row in runs if row["excluded_on"]}
+    return read_registrations(warehouse.settings.proof, recorded, _published(warehouse), before, excluded), []
 
 
 def _published(warehouse: Warehouse) -> pl.DataFrame:

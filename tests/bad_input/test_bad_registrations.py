@@ -221,5 +221,13 @@ def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path:
     with pytest.raises(SourceError, match="first was recorded and is missing"):
         publish_tables(config, ["stg_proof__registration"])
     assert builder.lake.current() == published
-    file.write_text(GOOD)
+    file.write_text(GOOD + EXCLUDED)
+    publish_tables(config, ["stg_proof__registration"])
+    # So is an exclusion that is gone, or of an earlier day, once the results show whether it is wanted.
+    for text, now in ((GOOD, "missing"), (GOOD + EXCLUDED.replace("07-02", "07-01"), "of 2026-07-01 now")):
+        file.write_text(text)
+        with pytest.raises(SourceError, match=f"exclusion of run run-7 of 2026-07-02 was recorded .* and is {now}"):
+            publish_tables(config, ["stg_proof__registration"])
+    newer = LATER.replace("cost_basis", 'supersedes = "first"\ncost_basis')
+    file.write_text(GOOD + newer)
     publish_tables(config, ["stg_proof__registration"])

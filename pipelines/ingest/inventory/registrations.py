@@ -92,15 +92,16 @@ def read_registrations(
     recorded: Mapping[str, str],
     published: pl.DataFrame = _NOTHING_PUBLISHED,
     before: Mapping[tuple[str, str], str | None] = NOTHING,
+    excluded: Mapping[tuple[str, str], date] = NOTHING,
 ) -> dict[str, pl.DataFrame]:
     """The tables of SCHEMAS. `recorded` are the seals by name as first read.
 
     `published` are the runs that have published results, as PUBLISHED. `before` has the instance types of those that
     concern a registration, or a run that it excludes, as they were when it was first read: by its name and the run,
-    empty for the registration itself.
+    empty for the registration itself. `excluded` has the day of each exclusion that was recorded, by the same.
 
     Raises SourceError for a missing or unknown key, for registrations that contradict each other or the recorded
-    seals, and for exclusions that cite none.
+    seals, and for exclusions that cite none, or are no longer as they were recorded.
     """
     registered: dict[str, tuple[str, Registration]] = {}
     exclusions: list[tuple[str, Exclusion]] = []
@@ -113,13 +114,20 @@ def read_registrations(
         exclusions += [(where, entry) for entry in file.exclusion]
     _refuse_edited(source, registered, recorded)
     superseded = _superseded(registered)
-    seen: set[tuple[str, str]] = set()
+    seen: dict[tuple[str, str], date] = {}
     for where, entry in exclusions:
         cited = (entry.registration, entry.run_id)
         mistake = _mistake(entry, registered, superseded) or ("occurs twice; keep one" if cited in seen else None)
         if mistake:
             raise SourceError(f"{where}: the exclusion of run {entry.run_id} {mistake}.")
-        seen.add(cited)
+        seen[cited] = entry.excluded_on
+    for (name, run), day in sorted(excluded.items()):
+        if name not in superseded and (now := seen.get((name, run))) != day:
+            found = f"of {now} now" if now else "missing"
+            raise SourceError(
+                f"The exclusion of run {run} of {day} was recorded for registration {name} and is {found}; put it back "
+                f"as it was, or write a registration of a later day that supersedes {name}."
+            )
     runs = [
         {"registration": name, "run_id": run, "pair_no": number, "accelerator_family": family}
         for name, (_, entry) in registered.items()
