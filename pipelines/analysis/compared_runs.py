@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from pipelines.analysis.matched import Run, Side, choose
+from pipelines.analysis.matched import Run, Side, choose, result_at
 from pipelines.analysis.registration import Registration
 
 
@@ -92,17 +92,29 @@ def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Regist
     earlier = [run for run, first in unjudged if run["started_at"] < first]
     later = [run for run, first in unjudged if run["started_at"] >= first]
     if sides is not None:
-        notes += _begun_before(sides, earlier)
+        left_out = [run for run in (*baseline, *candidate) if run["run_id"] in excluded]
+        notes += _in_part(sides, [*left_out, *earlier, *later])
+        notes += _compiled_before(earlier)
         notes += _missed_again(sides, later, registration)
     return Taken((kept[0], kept[1]), sides, registration, excluded, earlier, later, notes)
 
 
-def _begun_before(sides: tuple[Side, Side], earlier: Sequence[Run]) -> Iterator[str]:
-    """Runs that a judged one continues and that are not judged: their cost is a part of what it took."""
-    judged = {job.runs[0]["job_id"]: job.runs[0]["run_id"] for side in sides for job in side.jobs}
+def _in_part(sides: tuple[Side, Side], unjudged: Sequence[Run]) -> Iterator[str]:
+    """Runs of a judged job that are not judged, and began before its target or all ends: it took what they cost too."""
+    end = max(run["ended_at"] for side in sides for run in side.runs)
+    judged = {job.runs[0]["job_id"]: job.runs for side in sides for job in side.jobs}
+    for run in unjudged:
+        own = judged.get(run["job_id"], ())
+        met = [result_at(part) for part in own if part["target_duration_ms"] is not None]
+        if own and run["started_at"] < min(met, default=end):
+            yield f"runs {run['run_id']} and {own[0]['run_id']} are one job, of which the former is not compared"
+
+
+def _compiled_before(earlier: Sequence[Run]) -> Iterator[str]:
+    """Runs that compiled for no billed run, so maybe for judged ones that do not record it."""
     for run in earlier:
-        if run["job_id"] in judged:
-            yield f"run {judged[run['job_id']]} continues run {run['run_id']}, which began before and is not compared"
+        if run["purpose"] == "compile_only":
+            yield f"run {run['run_id']} compiled before the compared runs, which may load it, and is not compared"
 
 
 def _missed_again(sides: tuple[Side, Side], later: Sequence[Run], registration: Registration | None) -> Iterator[str]:

@@ -168,7 +168,8 @@ def _evaluated(job: Job) -> tuple[int, float]:
 def _hidden(taken: Taken, context: Context) -> Iterator[str]:
     """Runs of other workloads that record the same work, or lack a field that would show whether they do.
 
-    Of those that started after the last planned run, or before the registration and the side, none could have been one.
+    Of those that started after the last planned run, or before the registration and the side, none could have been one;
+    what they compiled may be loaded.
     """
     assert taken.sides is not None
     newest, registration = max(starts_of(taken.sides)), taken.registration
@@ -176,7 +177,12 @@ def _hidden(taken: Taken, context: Context) -> Iterator[str]:
         run, alike = side.succeeded[0].runs[0], context.alike(side.succeeded[0].runs[0])
         if registration:
             since = min(side.jobs[0].runs[0]["started_at"].date(), registration.registered_on)
-            alike = [other for other in alike if since <= other["started_at"].date() and other["started_at"] <= newest]
+            alike = [
+                other
+                for other in alike
+                if (since <= other["started_at"].date() or other["purpose"] == "compile_only")
+                and other["started_at"] <= newest
+            ]
         found = [(other, [name for name in _WORK if other[name] is None]) for other in alike]
         same = [other for other, missing in found if not missing]
         if same:

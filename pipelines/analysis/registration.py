@@ -140,10 +140,12 @@ class Registration:
             return f"registration {self.name} lists no run on {side} and counts for nothing"
         for run in runs:
             is_left_out = run["run_id"] not in listed and run["run_id"] not in excluded
-            if is_left_out and min(starts) <= run["started_at"] <= max(starts):
+            is_since = min(starts) <= run["started_at"] or run["started_at"].date() > self.registered_on
+            if is_left_out and is_since and run["started_at"] <= max(starts):
                 return (
-                    f"registration {self.name} lists runs of {min(starts):%Y-%m-%d} to {max(starts):%Y-%m-%d} without "
-                    f"run {run['run_id']} of those days and counts for nothing"
+                    f"registration {self.name} of {self.registered_on} lists runs of {min(starts):%Y-%m-%d} to "
+                    f"{max(starts):%Y-%m-%d} without run {run['run_id']}, which started before the last and after the "
+                    "first or the registration, and counts for nothing"
                 )
         return None
 
@@ -182,9 +184,11 @@ def _until(runs: Sequence[Run], jobs: Sequence[Sequence[Run]], end: datetime) ->
 
 
 def _are_published(sides: Sequence[Sequence[Run]], published: Mapping[str, date]) -> bool:
-    """Whether each side has a run that started no later than those with published results."""
+    """Whether each side has a run that started no later than those with published results; `*` are of any type."""
+    lost = published.get("*", date.min)
     return all(
-        any(run["started_at"].date() <= published.get(run["instance_type"], date.min) for run in side) for side in sides
+        any(run["started_at"].date() <= max(lost, published.get(run["instance_type"], lost)) for run in side)
+        for side in sides
     )
 
 

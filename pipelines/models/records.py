@@ -14,7 +14,7 @@ import polars as pl
 from pipelines.base.code import code_digest
 from pipelines.base.parse import parse_json
 from pipelines.ingest.inventory import commitments, invoices, offers, reservations
-from pipelines.ingest.inventory.registrations import read_registrations, registrations_fingerprint
+from pipelines.ingest.inventory.registrations import PUBLISHED, read_registrations, registrations_fingerprint
 from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
 from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
 from pipelines.models.catalog import (
@@ -122,23 +122,31 @@ def _registrations(warehouse: Warehouse) -> Read:
     before = {(row["registration"], ""): row.get("published_types") for row in known}
     before |= {(row["registration"], row["run_id"]): row.get("published_types") for row in runs if row["excluded_on"]}
     recorded = {row["registration"]: row["seal"] for row in known}
-    return read_registrations(warehouse.settings.proof, recorded, _published_types(warehouse), before), []
+    excluded = {(row["registration"], row["run_id"]): row["excluded_on"] for row in runs if row["excluded_on"]}
+    return read_registrations(warehouse.settings.proof, recorded, _published(warehouse), before, excluded), []
 
 
-def _published_types(warehouse: Warehouse) -> dict[str, str]:
-    """The instance types of which runs of each workload had ended in the newest publication, each with the day of the
-    newest start of those: `p5.48xlarge@2026-07-03 trn1.32xlarge@2026-07-13`.
+def _published(warehouse: Warehouse) -> pl.DataFrame:
+    """The ended runs of all publications: run_id, workload_id, instance_type and the day of the start.
+
+    Where a publication has lost them, one run of any type, `*`, of the day that it was published.
     """
     lake, key = warehouse.lake, "core/fct_run"
-    earlier = (one for one in reversed(lake.publications()) if key in one.tables and not lake.damaged(one, [key]))
-    if (publication := next(earlier, None)) is None:
-        return {}
-    runs = pl.read_parquet(lake.named_files(key, publication.tables[key]["files"]))
-    ended = runs.filter(pl.col("status") != "running", pl.col("purpose").ne_missing("compile_only"))
-    newest = ended.drop_nulls("instance_type").group_by("workload_id", "instance_type").agg(pl.col("started_at").max())
-    named = pl.format("{}@{}", "instance_type", pl.col("started_at").dt.date())
-    types = newest.sort("instance_type").group_by("workload_id", maintain_order=True).agg(named)
-    return {workload: " ".join(each) for workload, each in types.iter_rows()}
+    frames, lost, names = [pl.DataFrame(schema=PUBLISHED)], [], set()
+    for one in lake.publications() if warehouse.settings.proof.registrations else ():
+        if key in one.tables and lake.damaged(one, [key]):
+            lost.append(("", None, "*", one.published_at.date()))
+        elif key in one.tables:
+            names |= {*one.tables[key]["files"]}
+    for file in lake.named_files(key, sorted(names)):
+        runs = pl.read_parquet(file)
+        ended = runs.filter(pl.col("status") != "running", pl.col("purpose").ne_missing("compile_only"))
+        frames.append(
+            ended.drop_nulls("instance_type").select(
+                "run_id", "workload_id", "instance_type", day=pl.col("started_at").dt.date()
+            )
+        )
+    return pl.concat([*frames, pl.DataFrame(lost, schema=PUBLISHED, orient="row")]).unique()
 
 
 def _inventory(table: str, about: str, module: ModuleType, read: Callable[[Settings], Inventory]) -> Records:

@@ -177,6 +177,33 @@ def test_what_was_published_when_a_build_first_read_it_stays_with_it(tmp_path: P
     assert rows == [("run-7", named[0], named[0]), ("run-8", named[0], " ".join(named))]
 
 
+def test_results_stay_published_under_another_label_and_where_their_runs_are_gone(tmp_path: Path) -> None:
+    """Runs of "elsewhere" are published and then removed. Registered next, dated back: "llama", whose runs are to start
+    after it, and "other" with a list of one of them. Last, "lost", where the runs of the publications are lost.
+    """
+    folder, machines = tmp_path / "registered", ("p5.48xlarge", "trn1.32xlarge")
+    folder.mkdir()
+    start, hour = datetime(2026, 7, 14, 10), timedelta(hours=1)
+    made = [one_attempt(kind[:3], [f"i-0{kind[:3]}"], kind, start, hour, workload_id="elsewhere") for kind in machines]
+    runs = write_events(tmp_path / "runs", [*made[0], *made[1]])
+    lines = [instance_hour("2026-07-14T10", f"i-0{kind[:3]}", kind, "55.04") for kind in machines]
+    config = write_config(tmp_path, billing=write_export(tmp_path, {"2026-07": lines}), runs=runs, registrations=folder)
+    publish_tables(config, ["fct_run"])
+    write_events(tmp_path / "runs", one_attempt("next", ["i-0p5."], machines[0], start - timedelta(days=1), hour))
+    publish_tables(config, ["fct_run"])
+    listed = GOOD.replace('"first"', '"second"').replace('"llama"', '"other"')
+    (folder / "july.toml").write_text(GOOD + listed + 'runs = {gpu = ["p5."], trainium = ["none"]}\n')
+    builder = publish_tables(config, ["fct_run", PROOF])
+    sql = f"select distinct registration, published_types from {PROOF} order by 1"
+    named = [f"{kind}@2026-07-14" for kind in machines]
+    assert ask(builder, sql).rows() == [("first", " ".join(named)), ("second", named[0])]
+    for file in (tmp_path / "warehouse" / "tables" / "core" / "fct_run").glob("*.parquet"):
+        file.unlink()
+    (folder / "lost.toml").write_text(listed.replace('"second"', '"third"').replace('"other"', '"lost"'))
+    day = builder.lake.publications()[-1].published_at.date()
+    assert ask(publish_tables(config, ["fct_run", PROOF]), sql).rows()[2] == ("third", f"*@{day}")
+
+
 def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path: Path) -> None:
     """The first build records the seal; a margin loosened after the runs, or a file deleted, is refused by name."""
     folder = tmp_path / "registered"
@@ -194,5 +221,13 @@ def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path:
     with pytest.raises(SourceError, match="first was recorded and is missing"):
         publish_tables(config, ["stg_proof__registration"])
     assert builder.lake.current() == published
-    file.write_text(GOOD)
+    file.write_text(GOOD + EXCLUDED)
+    publish_tables(config, ["stg_proof__registration"])
+    # So is an exclusion that is gone, or of an earlier day, once the results show whether it is wanted.
+    for text, now in ((GOOD, "missing"), (GOOD + EXCLUDED.replace("07-02", "07-01"), "of 2026-07-01 now")):
+        file.write_text(text)
+        with pytest.raises(SourceError, match=f"exclusion of run run-7 of 2026-07-02 was recorded .* and is {now}"):
+            publish_tables(config, ["stg_proof__registration"])
+    newer = LATER.replace("cost_basis", 'supersedes = "first"\ncost_basis')
+    file.write_text(GOOD + newer)
     publish_tables(config, ["stg_proof__registration"])

@@ -834,6 +834,24 @@ def test_a_registration_that_was_read_after_its_results_counts_for_nothing(
     assert (row["verdict"], f"after results on {P5} were published" in row["verdict_reason"]) == ("indicative", True)
 
 
+def test_runs_of_publications_that_are_lost_may_have_been_any() -> None:
+    """The last run started on the 13th: what was published on the 14th may have had them all."""
+    for types, expected in (("*@2026-07-14", "indicative"), ("*@2026-06-20", "proven")):
+        assert verdict(sound(), True, registration={"published_types": types})["verdict"] == expected
+
+
+def test_a_list_leaves_out_no_run_that_started_after_the_registration() -> None:
+    """Three are listed in advance, of the 21st to 23rd. One of the 19th is not."""
+    runs = sound() + again(sound())
+    bad = added({"like": "trainium-1b", "run_id": "bad", "machine": "i-0bad", "day": 19})(runs)
+    listed = [
+        {"run_id": f"trainium-{number}b", "accelerator_family": "trainium", "is_listed": True} for number in (1, 2, 3)
+    ]
+    for made, expected in ((runs, "proven"), (bad, "indicative")):
+        row = verdict(made, True, listed=listed, registration={"registered_on": date(2026, 7, 14)})
+        assert (row["verdict"], "without run bad" in row["verdict_reason"]) == (expected, expected != "proven")
+
+
 def again(runs: Runs) -> Runs:
     """The six runs made again on the 16th to 18th and the 21st to 23rd."""
     return [
@@ -868,12 +886,50 @@ def test_a_pilot_registered_after_a_supported_comparison_is_judged_by_its_own_ru
     assert (row["verdict"], f"none on {P5} started after it" in row["verdict_reason"]) == ("indicative", True)
 
 
+def in_two(of: str, leg: dict[str, Any], **rest: Any) -> Runs:
+    """The six runs, of which one resumes `leg`, a run of the same machine type that failed."""
+    resumed = rest | {"record": {"parent_run_id": "leg", "base_checkpoint_id": "saved"}}
+    runs = [run | (resumed if run["run_id"] == of else {}) for run in sound()]
+    return added(
+        {"like": of, "run_id": "leg", "machine": "i-0leg", "loss": None, "status": "failed", "record": {}} | leg
+    )(runs)
+
+
+def test_a_job_is_excluded_whole() -> None:
+    """An hour at $21.50 of the job of trainium-1 is excluded, twice what is left of it."""
+    early = [{"run_id": "leg", "reason": "its node failed", "excluded_on": date(2026, 7, 9)}]
+    row = verdict(in_two("trainium-1", {"day": 10, "hours": 1.0}), True, early)
+    assert (row["verdict"], row["excluded_run_count"]) == ("indicative", 1)
+    assert "runs leg and trainium-1 are one job, of which the former is not compared" in row["verdict_reason"]
+
+
+def test_a_list_holds_whole_jobs() -> None:
+    """The last of the GPU is in two runs. Without the second, two successes bear the cost of three: 82.6% for 75.6%."""
+    after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
+    runs = in_two("gpu-3", {"hours": 0.8, "hour": 10}, hour=12, hours=0.168)
+    listed = [
+        {"run_id": name, "accelerator_family": "gpu", "is_listed": True} for name in ("gpu-1", "gpu-2", "leg", "gpu-3")
+    ]
+    assert verdict(runs, True, listed=listed, **after)["verdict"] == "proven"
+    row = verdict(runs, True, listed=listed[:3], **after)
+    assert (row["verdict"], row["baseline_failed_run_count"]) == ("indicative", 1)
+    assert "runs gpu-3 and leg are one job, of which the former is not compared" in row["verdict_reason"]
+
+
 def test_runs_under_an_older_label_are_no_part_of_a_pilot_registered_later() -> None:
-    """The six runs of before declare another workload. One of them in the days of the pilot may hide a failure."""
+    """The six runs of before declare another workload. One of them in the days of the pilot may hide a failure, and one
+    that compiled what its runs load.
+    """
     renamed = [run | {"record": {"workload_id": "elsewhere"}} for run in sound()]
     registered = proof(registration={"registered_on": date(2026, 7, 14)})
     sql = "select verdict, verdict_reason from mart_silicon_comparison where cost_basis = 'effective'"
-    for first, expected in ((renamed[0], "proven"), (renamed[0] | {"day": 17}, "indicative")):
+    compiler = {"workload_id": "elsewhere", "purpose": "compile_only"}
+    routes = (
+        (renamed[0], "proven"),
+        (renamed[0] | {"day": 17}, "indicative"),
+        (renamed[0] | {"record": compiler}, "indicative"),
+    )
+    for first, expected in routes:
         lines, records = tables([first, *renamed[1:], *again(sound())])
         with Lab({"2026-07": lines}, records, registrations=registered) as lab:
             ((found, reason),) = lab.ask(f"{sql} and workload_id <> 'elsewhere'", "mart_silicon_comparison")

@@ -410,9 +410,13 @@ def test_a_judged_run_that_continues_an_earlier_one_proves_nothing() -> None:
     early = failed("early-9", TRAINIUM, 300) | {"job_id": "trn-1", "started_at": june, "ended_at": june}
     verdict, reason = judged(side(GPU, BASE), [*trainium, early], registration=registered())
     assert verdict == "indicative"
-    assert "run trn-1 continues run early-9, which began before and is not compared" in reason
+    assert "runs early-9 and trn-1 are one job, of which the former is not compared" in reason
     # One of its own is no part of it.
     assert judged(side(GPU, BASE), [*trainium, early | {"job_id": "9"}], registration=registered())[0] == "proven"
+    # One that compiled, for no run that records it, may be of all.
+    compiler = early | {"job_id": "9", "purpose": "compile_only"}
+    verdict, reason = judged(side(GPU, BASE), [*trainium, compiler], registration=registered())
+    assert (verdict, "run early-9 compiled before the compared runs" in reason) == ("indicative", True)
 
 
 def test_a_planned_run_that_failed_is_not_saved_once_all_planned_had_ended() -> None:

@@ -34,6 +34,9 @@ SCHEMAS = {
         "registration run_id pair_no:count accelerator_family is_listed:flag reason excluded_on:date published_types"
     ),
 }
+# Published runs that had ended, each with the day of its start.
+PUBLISHED = {"run_id": pl.String, "workload_id": pl.String, "instance_type": pl.String, "day": pl.Date}
+_NOTHING_PUBLISHED = pl.DataFrame(schema=PUBLISHED)
 _LARGEST_BYTES = 1 << 20
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
@@ -87,17 +90,18 @@ class File(Frozen):
 def read_registrations(
     source: ProofSource,
     recorded: Mapping[str, str],
-    published: Mapping[str, str] = NOTHING,
+    published: pl.DataFrame = _NOTHING_PUBLISHED,
     before: Mapping[tuple[str, str], str | None] = NOTHING,
+    excluded: Mapping[tuple[str, str], date] = NOTHING,
 ) -> dict[str, pl.DataFrame]:
     """The tables of SCHEMAS. `recorded` are the seals by name as first read.
 
-    `published` has the instance types, apart by spaces, of which runs of a workload have published results. `before`
-    has those of each registration, or run that it excludes, as they were when it was first read: by its name and the
-    run, empty for the registration itself.
+    `published` are the runs that have published results, as PUBLISHED. `before` has the instance types of those that
+    concern a registration, or a run that it excludes, as they were when it was first read: by its name and the run,
+    empty for the registration itself. `excluded` has the day of each exclusion that was recorded, by the same.
 
     Raises SourceError for a missing or unknown key, for registrations that contradict each other or the recorded
-    seals, and for exclusions that cite none.
+    seals, and for exclusions that cite none, or are no longer as they were recorded.
     """
     registered: dict[str, tuple[str, Registration]] = {}
     exclusions: list[tuple[str, Exclusion]] = []
@@ -110,13 +114,20 @@ def read_registrations(
         exclusions += [(where, entry) for entry in file.exclusion]
     _refuse_edited(source, registered, recorded)
     superseded = _superseded(registered)
-    seen: set[tuple[str, str]] = set()
+    seen: dict[tuple[str, str], date] = {}
     for where, entry in exclusions:
         cited = (entry.registration, entry.run_id)
         mistake = _mistake(entry, registered, superseded) or ("occurs twice; keep one" if cited in seen else None)
         if mistake:
             raise SourceError(f"{where}: the exclusion of run {entry.run_id} {mistake}.")
-        seen.add(cited)
+        seen[cited] = entry.excluded_on
+    for (name, run), day in sorted(excluded.items()):
+        if name not in superseded and (now := seen.get((name, run))) != day:
+            found = f"of {now} now" if now else "missing"
+            raise SourceError(
+                f"The exclusion of run {run} of {day} was recorded for registration {name} and is {found}; put it back "
+                f"as it was, or write a registration of a later day that supersedes {name}."
+            )
     runs = [
         {"registration": name, "run_id": run, "pair_no": number, "accelerator_family": family}
         for name, (_, entry) in registered.items()
@@ -132,7 +143,7 @@ def read_registrations(
 
     def published_then(name: str, run: str = "") -> str | None:
         key = name, run
-        return before[key] if key in before else published.get(registered[name][1].workload_id)
+        return before[key] if key in before else _types(published, registered[name][1], bool(run))
 
     runs += [
         entry.model_dump() | {"published_types": published_then(entry.registration, entry.run_id)}
@@ -148,6 +159,23 @@ def read_registrations(
     return {
         name: pl.DataFrame(rows, schema=SCHEMAS[name]).sort(pl.all(), nulls_last=True) for name, rows in tables.items()
     }
+
+
+def _types(published: pl.DataFrame, entry: Registration, is_exclusion: bool) -> str | None:
+    """The instance types of published runs, each with the day of its newest start: `p5.48xlarge@2026-07-03`.
+
+    Of the workload and of what is listed, whatever its label; of all runs where a side is not listed: its runs start
+    after the registration, so none of any workload had been published when that was made.
+    """
+    listed = [run for runs in entry.runs.values() for run in runs]
+    own = published.filter(
+        (pl.col("workload_id") == entry.workload_id)
+        | pl.col("run_id").is_in(listed)
+        | (pl.col("instance_type") == "*")
+        | pl.lit(len(entry.runs) < 2 and not is_exclusion)
+    )
+    newest = own.group_by("instance_type").agg(pl.col("day").max()).sort("instance_type")
+    return " ".join(f"{name}@{day}" for name, day in newest.iter_rows()) or None
 
 
 def registrations_fingerprint(source: ProofSource) -> str:
