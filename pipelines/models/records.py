@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipelines.base.code import code_digest
+from pipelines.base.errors import SourceError
 from pipelines.base.parse import parse_json
 from pipelines.ingest.inventory import commitments, invoices, offers, reservations
 from pipelines.ingest.inventory.registrations import PUBLISHED, read_registrations, registrations_fingerprint
@@ -113,7 +114,13 @@ def _serving(warehouse: Warehouse) -> Read:
 
 
 def _registrations(warehouse: Warehouse) -> Read:
-    """SourceError when a recorded one has changed."""
+    """SourceError when a recorded one has changed, or what is recorded of them is lost."""
+    for key in (f"raw/{table}" for table in PROOF_TABLES):
+        if not warehouse.lake.is_whole(key):
+            raise SourceError(
+                f"{warehouse.store.uri(f'tables/{key}')} has lost what it recorded of registrations; restore it from a "
+                "backup, or remove it: each registration is then new and counts only if no result of it is published."
+            )
     known, runs = (
         pl.read_parquet(files).to_dicts() if (files := warehouse.lake.files(f"raw/{table}")) else []
         for table in PROOF_TABLES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -202,6 +203,16 @@ def test_results_stay_published_under_another_label_and_where_their_runs_are_gon
     (folder / "lost.toml").write_text(listed.replace('"second"', '"third"').replace('"other"', '"lost"'))
     day = builder.lake.publications()[-1].published_at.date()
     assert ask(publish_tables(config, ["fct_run", PROOF]), sql).rows()[2] == ("third", f"*@{day}")
+    # A lost record is no reason to count registrations as if they came before all results.
+    recorded = tmp_path / "warehouse" / "tables" / "raw" / "proof_registration"
+    for file in recorded.glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(SourceError, match=r"proof_registration has lost .*; restore it from a backup, or remove it"):
+        publish_tables(config, ["fct_run", PROOF])
+    shutil.rmtree(recorded)
+    assert {row[1].partition(" ")[0] for row in ask(publish_tables(config, ["fct_run", PROOF]), sql).rows()} == {
+        f"*@{day}"
+    }
 
 
 def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path: Path) -> None:
