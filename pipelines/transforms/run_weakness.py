@@ -84,6 +84,8 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
                 "cost is idle and not compared"
             )
             break
+    # Corrections may be more than a run cost.
+    least_usd = _LEAST_SHARE * max(float(run["costs"]["effective"][0] or 0), 0.0)
     joins: dict[str, datetime] = {}
     for stay in stays:
         joins[stay["resource_id"]] = min(stay["joined_at"], joins.get(stay["resource_id"], stay["joined_at"]))
@@ -92,7 +94,7 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
             continue
         hours = [hour for hour in idle.get(machine, ()) if begun - timedelta(hours=1) < hour["hour_started_at"] <= at]
         usd = sum(float(hour["idle_usd"] or 0) for hour in hours)
-        if usd > _LEAST_SHARE * float(run["costs"]["effective"][0] or 0):
+        if usd > least_usd:
             yield (
                 f"{machine} joined run {run_id} {(at - begun).total_seconds() / 60:.0f} minutes after its "
                 f"start, and ${usd:,.2f} of idle time before that are not compared"
@@ -106,7 +108,7 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
             usd = sum(_idle_usd(hour, counts[machine], since, until) for hour in idle.get(machine, ()))
             found.append((usd, f"{machine} left run {run_id} {minutes:.0f} minutes before {words}"))
     usd = sum(usd for usd, _ in found)
-    if usd > _LEAST_SHARE * float(run["costs"]["effective"][0] or 0):
+    if usd > least_usd:
         yield f"{max(found)[1]}, and ${usd:,.2f} of idle time after that are not compared"
 
 

@@ -487,3 +487,13 @@ def test_a_source_that_knows_no_checkpoints_makes_no_work_lost(
     replay = None if lost is None else Decimal("0")
     assert found == [(counted, counted, lost, replay, wasted, None)]
     assert (causes, total) == ([cause], [(wasted,)])
+
+
+def test_a_run_that_a_correction_makes_cheaper_than_nothing_stops_no_build() -> None:
+    """An hour of 55.04 is corrected by -80.00: it cost -24.96, and no idle time of its machine is missing from that."""
+    lines = [machine_line("i-0a", 0, "1", cost) for cost in ("55.04", "-80.00")]
+    with Lab({MONTH: lines}, tracker(NODE)) as made:
+        assert made.ask("select run_id, effective_cost_usd from mart_run_cost", "mart_run_cost") == [
+            ("run-0", Decimal("-24.96"))
+        ]
+        assert made.ask("select run_id from detail_run_job", "detail_run_job") == [("run-0",)]
