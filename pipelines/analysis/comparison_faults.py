@@ -174,15 +174,12 @@ def _hidden(taken: Taken, context: Context) -> Iterator[str]:
     assert taken.sides is not None
     newest, registration = max(starts_of(taken.sides)), taken.registration
     for side in taken.sides:
-        run, alike = side.succeeded[0].runs[0], context.alike(side.succeeded[0].runs[0])
+        run = side.succeeded[0].runs[0]
+        alike = context.alike(run)
         if registration:
             since = min(side.jobs[0].runs[0]["started_at"].date(), registration.registered_on)
-            alike = [
-                other
-                for other in alike
-                if (since <= other["started_at"].date() or other["purpose"] == "compile_only")
-                and other["started_at"] <= newest
-            ]
+            alike = [one for one in alike if one["started_at"] <= newest]
+            alike = [one for one in alike if one["purpose"] == "compile_only" or one["started_at"].date() >= since]
         found = [(other, [name for name in _WORK if other[name] is None]) for other in alike]
         same = [other for other, missing in found if not missing]
         if same:
