@@ -121,6 +121,14 @@ def test_a_reservation_costs_its_hour_and_its_part_of_the_upfront_price(tmp_path
     assert (row["commitment_per_hour"], row["instance_family"], row["purchase_term"]) == (Decimal("6"), "p4d", "1yr")
 
 
+def test_a_plan_of_a_newer_type_leaves_the_others_in_place(tmp_path: Path) -> None:
+    newer = PLAN | {"savingsPlanType": "Quantum", "savingsPlanArn": f"{PLAN['savingsPlanArn']}-2"}
+    inventory = read_commitments([saved(tmp_path, {"savingsPlans": [newer, PLAN]})])
+    assert inventory.table["commitment_discount_id"].to_list() == [PLAN["savingsPlanArn"]]
+    (warning,) = inventory.warnings
+    assert "number 1 has SavingsPlanType 'Quantum' and is left out, so the end of this plan is unknown" in warning
+
+
 def test_the_same_commitment_in_two_answers_is_one(tmp_path: Path) -> None:
     inventory = read_commitments([saved(tmp_path, {"savingsPlans": [PLAN]}, {"savingsPlans": [PLAN]})])
     assert inventory.table["commitment_kind"].to_list() == ["ec2_instance_savings_plan"]
@@ -134,7 +142,7 @@ def test_the_same_commitment_in_two_answers_is_one(tmp_path: Path) -> None:
         ([{"Plans": []}], "0.json has neither SavingsPlans"),
         ([{"savingsPlans": {}}], "savingsPlans is not a list"),
         ([{"savingsPlans": [3]}], "number 1 is not a JSON object"),
-        ([{"savingsPlans": [PLAN | {"savingsPlanType": "Quantum"}]}], "SavingsPlanType 'Quantum'"),
+        ([{"savingsPlans": [PLAN | {"savingsPlanType": ""}]}], "has no SavingsPlanType; save the whole answer"),
         ([{"savingsPlans": [PLAN | {"savingsPlanArn": "sp-1"}]}], "SavingsPlanArn 'sp-1'"),
         ([{"savingsPlans": [PLAN | {"commitment": "expensive"}]}], "Commitment 'expensive'; write an amount of money"),
         ([{"savingsPlans": [PLAN | {"end": "2025-01-01T00:00:00Z"}]}], "not after it starts"),
