@@ -17,7 +17,7 @@ class Context:
     two days, but for some; `alike` runs that record the same work on the same machine, or part of it and nothing else,
     under another workload id; `spend` the effective cost of all accelerators in a run's currency; `left_out` recorded
     runs that a pair may not count: those that no pair counts with the reason `why`, else every run, with `is_alone`
-    where none completed on its machine. `unread` are runs of which an event cannot be read, `unrated` ended runs that
+    where none completed on its machine. `unread` are runs of which a record cannot be read, `unrated` ended runs that
     `rate` cannot count. Final metrics that differ by a ratio of `equal_quality` or less agree.
     """
 

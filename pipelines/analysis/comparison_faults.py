@@ -294,7 +294,7 @@ def _unread(taken: Taken, context: Context) -> Iterator[str]:
         is_of_pair = is_alike and is_in_time and run["instance_type"] in {None, *types}
         if is_of_pair or (since and (ended is None or ended.date() >= since)):
             name = f"run {run['run_id']}" if run["run_id"] else "a run that is not known"
-            yield f"an event of {name} cannot be read, so that the runs of this workload may not be all"
+            yield f"a record of {name} cannot be read, so that the runs of this workload may not be all"
 
 
 def support_of(taken: Taken, quality: Quality) -> list[str]:

@@ -36,6 +36,10 @@ class UnreachableError(SourceError):
     """A source that did not answer; a later try may work."""
 
 
+class MalformedError(SourceError):
+    """A file or record of a source that is malformed."""
+
+
 class UnlistedError(SourceError):
     """A folder that cannot be listed."""
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
-from pipelines.base.errors import SourceError, cut
+from pipelines.base.errors import MalformedError, cut
 
 # Deeper than AWS, Kubernetes, a tracker or a person writes, and far from the depth at which Python gives up.
 MOST_LEVELS = 100
@@ -59,13 +59,13 @@ def parse_json(
 
 @contextmanager
 def reading(what: str, fix: str = "fix it where it was written") -> Iterator[None]:
-    """SourceError, named `what`, for well-formed JSON or csv that lacks a part or holds an unexpected one."""
+    """MalformedError, named `what`, for well-formed JSON or csv that lacks a part or holds an unexpected one."""
     try:
         yield
     except MALFORMED as error:
         known = {KeyError: f"lacks {error}", ParseError: str(error)}
         wrong = known.get(type(error), f"has an unexpected form ({error})")
-        raise SourceError(f"{what} {cut(wrong, _LONGEST)}; {fix}.") from error
+        raise MalformedError(f"{what} {cut(wrong, _LONGEST)}; {fix}.") from error
 
 
 # By how tomllib's message begins.

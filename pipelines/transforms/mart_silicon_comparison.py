@@ -153,7 +153,7 @@ def unrated(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]
 
 
 def unread(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]:
-    """Runs of which an event cannot be read and that are not known to have ended before the first billed run."""
+    """Runs of which a record cannot be read and that are not known to have ended before the first billed run."""
     first = _first_month(runs)
     rows = table["stg_tracker__unread_run"].to_dicts()
     return [row for row in rows if row["last_seen_at"] is None or (first and row["last_seen_at"].date() >= first)]

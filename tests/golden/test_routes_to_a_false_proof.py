@@ -739,9 +739,9 @@ def unread(run_id: str | None = "lost", **known: Any) -> Callable[[Runs], Runs]:
 @pytest.mark.parametrize(
     ("route", "expected"),
     [
-        (unread(), "an event of run lost cannot be read"),
-        (unread(None), "an event of a run that is not known cannot be read"),
-        (unread(**WORK, instance_type=TRN1, started_at=datetime(2026, 7, 12)), "an event of run lost cannot be read"),
+        (unread(), "a record of run lost cannot be read"),
+        (unread(None), "a record of a run that is not known cannot be read"),
+        (unread(**WORK, instance_type=TRN1, started_at=datetime(2026, 7, 12)), "a record of run lost cannot be read"),
         (unread(**WORK, last_seen_at=datetime(2026, 6, 30)), None),
         (unread(**WORK | {"model": "small"}), None),
         (unread(**WORK | {"target_value": 3.0}), None),

@@ -21,7 +21,7 @@ from support.ports import free_port
 
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import RunRecords
+from pipelines.ingest.runs.records import UNREAD, RunRecords
 from pipelines.ingest.runs.tracker import read_runs, runs_fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -296,10 +296,10 @@ def test_a_server_that_hangs_is_unreachable(
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        ('{"data": {}}', "the content of {address} lacks 'info'; check that it is of kind 'mlflow'."),
+        ('{"data": {}}', "an MLflow run lacks 'info'; fix or remove it."),
         (
             '{"info": {"experiment_id": "1"}, "data": {}}',
-            "MLflow run None lacks 'run_id'; fix it where it was written.",
+            "an MLflow run lacks 'run_id'; fix or remove it.",
         ),
         (
             '{"info": {"experiment_id": "1", "run_id": "a", "start_time": "soon"}, "data": {}}',
@@ -308,19 +308,19 @@ def test_a_server_that_hangs_is_unreachable(
         ),
         (
             '{"info": [], "data": {}}',
-            "the content of {address} has an unexpected form (list indices must be integers or slices, not str); "
-            "check that it is of kind 'mlflow'.",
+            "an MLflow run has an unexpected form (list indices must be integers or slices, not str); fix or remove it",
         ),
     ],
 )
-def test_whole_json_of_another_form_is_refused_by_the_name_of_its_source(
+def test_a_run_of_another_form_is_left_out_by_the_name_of_its_source(
     trouble: tuple[str, type[Answers]], run: str, message: str
 ) -> None:
+    """The other run of the answer is read."""
     address, server = trouble
-    server.script = [(200, '{"experiments": [{"experiment_id": "1"}]}'), (200, f'{{"runs": [{run}]}}')]
-    with pytest.raises(SourceError) as refused:
-        read_runs(source(address))
-    assert str(refused.value) == "[[runs]] lab: " + message.format(address=address)
+    other = '{"info": {"experiment_id": "1", "run_id": "b", "start_time": 0}, "data": {}}'
+    server.script = [(200, '{"experiments": [{"experiment_id": "1"}]}'), (200, f'{{"runs": [{run}, {other}]}}')]
+    found = read_runs(source(address))
+    assert f"[[runs]] lab: {message}" in found.warnings[-1] and len(found.tables[UNREAD]) == 1
 
 
 def test_half_a_page_is_refused_and_nothing_is_taken_of_it(trouble: tuple[str, type[Answers]]) -> None:

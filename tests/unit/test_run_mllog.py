@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from support.records import at, rows, source
 
-from pipelines.base.errors import SourceError
+from pipelines.ingest.runs.records import UNREAD
 from pipelines.ingest.runs.tracker import read_runs
 
 Rows = list[dict[str, Any]]
@@ -69,10 +68,13 @@ def test_a_log_cut_short_is_a_run_without_end(tmp_path: Path) -> None:
     assert any("has no run_stop" in warning for warning in records.warnings)
 
 
-def test_a_broken_line_inside_a_log_is_refused_by_its_number(tmp_path: Path) -> None:
+def test_a_log_with_a_broken_line_is_set_aside_and_the_next_one_read(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(":::MLLOG {broken\n" + mllog("run_stop", 2000))
-    with pytest.raises(SourceError, match=r"a\.log, line 1 is not an MLLOG entry"):
-        read_runs(source("mllog", tmp_path))
+    (tmp_path / "b.log").write_text(mllog("run_start", 1000) + "\n" + mllog("run_stop", 2000))
+    found = read_runs(source("mllog", tmp_path))
+    assert any("a.log, line 1 is not an MLLOG entry" in warning for warning in found.warnings)
+    assert found.tables[UNREAD]["run_id"].to_list() == ["a"]
+    assert rows(found, "run", "run_id") == [("b",)]
 
 
 def test_gpt3_counts_tokens_where_others_count_epochs(tmp_path: Path) -> None:

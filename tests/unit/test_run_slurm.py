@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from support.records import at, rows, source
 
-from pipelines.base.errors import SourceError, UsageError
-from pipelines.ingest.runs.records import RunRecords
+from pipelines.base.errors import UsageError
+from pipelines.ingest.runs.records import UNREAD, RunRecords
 from pipelines.ingest.runs.slurm import hostlist
 from pipelines.ingest.runs.tracker import read_runs
 
@@ -105,8 +105,9 @@ def test_a_prologs_log_records_which_instance_a_name_was(tmp_path: Path) -> None
         ("i-09", at("2026-07-01T13:05:00"), at("2026-07-01T15:00:00"), "nodemap"),
     ]
     (tmp_path / "nodes.log").write_text("who knows\n" + "\n".join(lines))
-    with pytest.raises(SourceError, match=r"nodes\.log, line 1 is not time, node, instance id and type"):
-        read_runs(source("slurm", tmp_path))
+    found = read_runs(source("slurm", tmp_path))
+    assert any("nodes.log, line 1 is not time, node, instance id and type" in warning for warning in found.warnings)
+    assert stays.equals(found.tables["tracker_resource"].filter(pl.col("attempt_no") == 2))
 
 
 def test_a_job_may_name_its_run(tmp_path: Path) -> None:
@@ -271,10 +272,14 @@ def test_a_job_has_no_more_nodes_than_its_record_counts(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_no_sacct_output_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"jobs\.txt has no column JobIDRaw"):
-        slurm(tmp_path, "JobID|State\n1|COMPLETED\n")
-    with pytest.raises(SourceError, match=r"jobs\.txt, line 2 has 3 of 11 fields"):
-        slurm(tmp_path, SACCT.splitlines()[0] + "\n77|a|b\n")
+def test_what_is_no_sacct_output_is_left_out_by_name(tmp_path: Path) -> None:
+    """A line that is cut short leaves the other jobs in place."""
+    (warning,) = slurm(tmp_path, "JobID|State\n1|COMPLETED\n").warnings
+    assert "jobs.txt has no column JobIDRaw; write it with `sacct" in warning
+    whole = slurm(tmp_path, SACCT)
+    found = slurm(tmp_path, SACCT.replace("\n", "\n77|a|b\n", 1))
+    assert any("jobs.txt, line 2 has 3 of 11 fields; fix it" in warning for warning in found.warnings)
+    assert found.tables["tracker_run"].equals(whole.tables["tracker_run"])
+    assert found.tables[UNREAD]["run_id"].to_list() == [None]
     with pytest.raises(UsageError, match="timezone 'Mars/Base' is unknown"):
         slurm(tmp_path, timezone="Mars/Base")

@@ -8,7 +8,7 @@ array (`<job id>:<n>`) are trials of it. Batch records neither epochs nor checkp
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pipelines.base.parse import parse_json, reading
+from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import attempts_of, described
 from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, at_ms, keep_latest, saved_files
@@ -27,7 +27,7 @@ def read(source: RunSource) -> RunRecords:
     rows = RunRows(source)
     fix = "save the answer of `aws batch describe-jobs` or `aws ecs describe-container-instances` again"
     for where, content in saved_files(source, ".json"):
-        with reading(where, fix):
+        with rows.skipping(where, fix):
             answer = parse_json(content)
             # A job is described in many answers; the last one has most of it.
             for job in answer.get("jobs") or ():

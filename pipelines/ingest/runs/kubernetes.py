@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from pipelines.base.parse import parse_json, reading
+from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import described
 from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, open_run_store, utc
@@ -38,15 +38,15 @@ def read(source: RunSource) -> RunRecords:
     """One run per Job (or job set) named by the pods' labels."""
     store = open_run_store(source)
     found: dict[str, dict[tuple[str, str], Object]] = {kind: {} for kind in _KINDS}
+    rows = RunRows(source)
     items = sorted(store.list(), key=lambda item: (item.modified_at, item.key))
     for item in items:
-        for each in _objects(store.read(item.key), store.uri(item.key)) if item.key.endswith(".json") else ():
+        for each in _objects(store.read(item.key), store.uri(item.key), rows) if item.key.endswith(".json") else ():
             meta, kind = each.get("metadata") or {}, str(each.get("kind"))
             # The pods of a job that is tried again may have the same name.
             name = meta.get("uid") or meta["name"] if kind == "Pod" else meta["name"]
             found.get(kind, {})[meta.get("namespace", ""), name] = each
     stays: dict[str, list[PodStay]] = {}
-    rows = RunRows(source)
     for pod in found["Pod"].values():
         labels = pod["metadata"].get("labels") or {}
         name = next((labels[label] for label in _JOB_LABELS if label in labels), None)
@@ -67,13 +67,13 @@ def read(source: RunSource) -> RunRecords:
     return rows.records("" if items else f"{store.location} is empty")
 
 
-def _objects(text: bytes, where: str) -> Iterable[Object]:
-    with reading(where, "write it with `kubectl get ... -o json`"):
+def _objects(text: bytes, where: str, rows: RunRows) -> Iterable[Object]:
+    with rows.skipping(where, "write it with `kubectl get ... -o json`"):
         content = parse_json(text)
         listed = content["items"] if str(content.get("kind", "")).endswith("List") else [content]
         for each in listed:
             each["metadata"]["name"]
-    return listed
+            yield each
 
 
 def _stay(pod: Object) -> Stay | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError
 from pipelines.base.parse import reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.records import RunRecords, RunRows, epoch_count, is_evaluation, open_run_store, utc
@@ -37,7 +37,7 @@ def read(source: RunSource) -> RunRecords:
 def _lines(store: Store, key: str) -> list[Mapping[str, Any]]:
     reader = csv.DictReader(io.StringIO(store.read(key).decode("utf-8-sig", "replace")))
     if "step" not in (reader.fieldnames or ()):
-        raise SourceError(f"{store.uri(key)} has no column step; it is not a metrics.csv of Lightning's CSVLogger.")
+        raise MalformedError(f"{store.uri(key)} has no column step; it is not a metrics.csv of Lightning's CSVLogger.")
     lines = []
     for number, row in enumerate(reader, start=2):
         with reading(f"{store.uri(key)}, line {number}", "fix or remove the line"):

@@ -60,10 +60,11 @@ def read(source: RunSource) -> RunRecords:
     with served(path, where) if (path := _local(source)) else nullcontext(source.location) as address:
         server = _Server(address)
         for run in server.runs():
-            own = run["info"].get("run_id")
-            tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
-            run_ids[own] = rows.id_of(tags, own)
-            rows.add(run_ids[own], f"{where}: MLflow run {own}", _run, run, tags, server, rows.warnings)
+            with rows.skipping(f"{where}: an MLflow run"):
+                own = run["info"]["run_id"]
+                tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
+                run_ids[own] = rows.id_of(tags, own)
+                rows.add(run_ids[own], f"{where}: MLflow run {own}", _run, run, tags, server, rows.warnings)
     # A parent is named by MLflow's own id.
     for row in rows.runs:
         row["parent_run_id"] = run_ids.get(row["parent_run_id"], row["parent_run_id"])
@@ -99,6 +100,7 @@ class _Server:
         self._session.mount(address, HTTPAdapter(max_retries=patience))
 
     def runs(self) -> Iterator[Mapping[str, Any]]:
+        """Each run, with the names of all experiments by id."""
         listed = self._paged("experiments/search", "experiments", {"view_type": "ALL", "max_results": _PAGE})
         names = {experiment["experiment_id"]: experiment.get("name") for experiment in listed}
         if not names:
@@ -110,7 +112,7 @@ class _Server:
             "order_by": ["attributes.start_time ASC", "attributes.run_id ASC"],
         }
         for run in self._paged("runs/search", "runs", query):
-            yield {**run, "experiment": names.get(run["info"]["experiment_id"])}
+            yield {**run, "experiments": names}
 
     def history(self, run_id: str, key: str) -> Iterator[Mapping[str, Any]]:
         query = {"run_id": run_id, "metric_key": key, "max_results": _HISTORY_PAGE}
@@ -187,7 +189,7 @@ def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warni
     found = {
         "source_system": "mlflow",
         "owner": facts["owner"] or tags.get("mlflow.user") or info.get("user_id") or None,
-        "experiment": facts["experiment"] or run["experiment"],
+        "experiment": facts["experiment"] or run["experiments"].get(info.get("experiment_id")),
         "parent_run_id": tags.get("parent_run_id") or tags.get("mlflow.parentRunId"),
         # MLflow nests the trials of a sweep.
         "purpose": facts["purpose"] or ("sweep_trial" if tags.get("mlflow.parentRunId") else None),

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError
 from pipelines.base.parse import MALFORMED, parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, moment_of, open_run_store
@@ -32,13 +32,7 @@ def read(source: RunSource) -> RunRecords:
     # result_2 comes before result_10.
     for key in sorted(files, key=lambda key: [int(one) if one.isdigit() else one for one in re.split(r"(\d+)", key)]):
         where = store.uri(key)
-        lines = list(_lines(store.read(key).decode("utf-8", "replace"), where, rows.warnings))
-        if lines:
-            rows.add(key.rpartition(".")[0], where, _run, lines, rows.warnings, where)
-        else:
-            rows.warnings.append(
-                f"{where} has no line that starts with {_MARK.strip()}; it is skipped. Keep other files elsewhere."
-            )
+        rows.add(key.rpartition(".")[0], where, _run, store.read(key).decode("utf-8", "replace"), rows.warnings, where)
     return rows.records("" if files else f"{store.location} holds no log file ({', '.join(_SUFFIXES)})")
 
 
@@ -60,11 +54,17 @@ def _lines(text: str, where: str, warnings: list[str]) -> Iterable[Row]:
                 )
                 continue
             fix = "fix or remove it"
-            raise SourceError(f"{where}, line {number} is not an MLLOG entry with key and time_ms; {fix}.") from None
+            raise MalformedError(f"{where}, line {number} is not an MLLOG entry with key and time_ms; {fix}.") from None
         yield entry
 
 
-def _run(lines: list[Row], warnings: list[str], where: str) -> Tables:
+def _run(text: str, warnings: list[str], where: str) -> Tables:
+    lines = [*_lines(text, where, warnings)]
+    if not lines:
+        warnings.append(
+            f"{where} has no line that starts with {_MARK.strip()}; it is skipped. Keep other files elsewhere."
+        )
+        return {}
     first = {entry["key"]: entry for entry in reversed(lines)}
     stop = first.get("run_stop")
     status = _STATUS.get(str(stop["metadata"].get("status"))) if stop else None

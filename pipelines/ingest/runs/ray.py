@@ -7,7 +7,7 @@ not instances, and records neither epochs nor checkpoints.
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.base.parse import parse_json, reading
+from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, described
 from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, at_ms, keep_latest, moment_of, saved_files
@@ -19,12 +19,12 @@ _REASON = {"SUCCEEDED": "completed", "FAILED": "sw_error", "STOPPED": "user_stop
 def read(source: RunSource) -> RunRecords:
     """Every job of the folder that started."""
     jobs: dict[str, Mapping[str, Any]] = {}
+    rows = RunRows(source)
     for where, content in saved_files(source, ".json"):
-        with reading(where, "save the answer of /api/jobs/ again"):
+        with rows.skipping(where, "save the answer of /api/jobs/ again"):
             for job in parse_json(content):
                 # A job is in many answers; the last one has its end.
                 keep_latest(jobs, job.get("submission_id") or job["job_id"], job, lambda job: job.get("end_time") or 0)
-    rows = RunRows(source)
     for job_id, job in sorted(jobs.items()):
         run_id = rows.id_of(job.get("metadata") or {}, job_id)
         if job.get("start_time"):

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
 
-from pipelines.base.errors import shown
+from pipelines.base.errors import MalformedError, shown
 from pipelines.base.parse import ParseError, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.schema import Schema, schema
@@ -210,7 +211,7 @@ SCHEMAS: dict[str, Schema] = {
     "tracker_evaluation": schema(
         "source_name run_id attempt_no:count step:count metric value:number split evaluated_at"
     ),
-    # Runs of which an event cannot be read, with what else is known of them; null is unknown, also the run.
+    # Runs of which a record cannot be read, with what else is known of them; null is unknown, also the run.
     UNREAD: schema(
         "source_name run_id workload_id model dataset seq_len:count global_batch_samples:count precision "
         "target_metric target_value:number target_direction instance_type started_at last_seen_at"
@@ -235,7 +236,7 @@ class RunRows:
         self.source = source
         # The tables of each record of a run.
         self.found: dict[str | None, list[dict[str, list[Row]]]] = {}
-        self.unread: dict[str, Row] = {}
+        self.unread: list[Row] = []
         self.warnings: list[str] = []
         self.declared: set[str] = set()
 
@@ -247,21 +248,35 @@ class RunRows:
         return declared or own
 
     def add(self, run_id: str | None, where: str, read: Callable[..., Tables], *facts: Any) -> None:
-        """Add the rows `read` makes of `facts`, in attempt 1 where none is named; SourceError for malformed ones."""
-        with reading(where):
-            if isinstance(run_id, Mapping | list):
-                raise ParseError("has an id that is not text")
-            tables = {
-                table: [({} if table == "run" else {"attempt_no": 1}) | dict(row) for row in rows]
-                for table, rows in read(*facts).items()
-            }
+        """Add the rows `read` makes of `facts`, in attempt 1 where none is named; a malformed run is set aside."""
+        try:
+            with reading(where):
+                if isinstance(run_id, Mapping | list):
+                    raise ParseError("has an id that is not text")
+                tables = {
+                    table: [({} if table == "run" else {"attempt_no": 1}) | dict(row) for row in rows]
+                    for table, rows in read(*facts).items()
+                }
+        except MalformedError as error:
+            self.set_aside(str(run_id), str(error))
+        else:
             if tables:
                 self.found.setdefault(run_id, []).append(tables)
+
+    @contextmanager
+    def skipping(self, where: str, fix: str = "fix or remove it") -> Iterator[None]:
+        """Skip a malformed file or record, with a warning that names it; it may be of any run."""
+        try:
+            with reading(where, fix):
+                yield
+        except MalformedError as error:
+            self.warnings.append(f"{error} Until then it is skipped, and comparisons stay indicative.")
+            self.unread.append({"run_id": None})
 
     def set_aside(self, run_id: str, why: str, **known: Any) -> None:
         """Leave a run out of all tables but that of the unread ones, with what is `known` of it."""
         self.warnings.append(set_aside(run_id, why))
-        self.unread[run_id] = {"run_id": run_id, **known}
+        self.unread.append({"run_id": run_id, **known})
 
     @property
     def runs(self) -> list[Row]:
@@ -270,7 +285,7 @@ class RunRows:
     def records(self, nothing: str = "") -> RunRecords:
         """The typed and sorted tables; `nothing` is the warning where there is no run."""
         warnings, tables = [*self.warnings], {}
-        found: dict[str, list[Row]] = {"unread_run": [*self.unread.values()]} if self.unread else {}
+        found: dict[str, list[Row]] = {"unread_run": self.unread} if self.unread else {}
         for run_id, record in self._apart(warnings):
             for table, rows in record.items():
                 found.setdefault(table, []).extend({"run_id": run_id} | row for row in rows)
@@ -286,8 +301,9 @@ class RunRows:
 
     def _apart(self, warnings: list[str]) -> Iterator[tuple[str | None, dict[str, list[Row]]]]:
         """Each run with its tables: records that declare one id are one run, others of one id are several."""
+        aside = {row["run_id"] for row in self.unread} - {None}
         for run_id, records in self.found.items():
-            if run_id in self.unread:
+            if run_id in aside:
                 continue
             if len(records) == 1 or run_id in self.declared:
                 yield run_id, records[0] if len(records) == 1 else _in_turn(records)

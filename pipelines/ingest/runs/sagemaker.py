@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from pipelines.base.aws import connect, requesting
-from pipelines.base.parse import parse_json, reading
+from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import attempts_of, described
 from pipelines.ingest.runs.records import (
@@ -51,8 +51,8 @@ def read(source: RunSource) -> RunRecords:
     """Every training job of the region, or of the folder, with its tags."""
     rows = RunRows(source)
     jobs: dict[str, Described] = {}
-    for job, tags in _live(source) if source.location.startswith(_SCHEME) else _recorded(source):
-        with reading(_where(source, job)):
+    for job, tags in _live(source) if source.location.startswith(_SCHEME) else _recorded(source, rows):
+        with rows.skipping(_where(source, job)):
             keep_latest(jobs, job.get("TrainingJobArn") or job["TrainingJobName"], (job, tags), _progress)
     for job, tags in jobs.values():
         run_id = rows.id_of({DECLARED: tags.get(DECLARED) or tags.get("run_id")}, job["TrainingJobName"])
@@ -94,15 +94,15 @@ def _live(source: RunSource) -> Iterator[Described]:
         yield description, tags
 
 
-def _recorded(source: RunSource) -> Iterator[Described]:
+def _recorded(source: RunSource, rows: RunRows) -> Iterator[Described]:
     """DescribeTrainingJob responses, each in a .json file; tags may have been added under `Tags`."""
     for where, text in saved_files(source, ".json"):
-        with reading(where, "record the response of DescribeTrainingJob again"):
+        with rows.skipping(where, "record the response of DescribeTrainingJob again"):
             content = parse_json(text, _time_of_parts)
             job = content.get("data", content)
             tags = {tag["Key"]: tag["Value"] for tag in job.get("Tags") or ()}
-        if "TrainingJobName" in job:
-            yield job, tags
+            if "TrainingJobName" in job:
+                yield job, tags
 
 
 def _time_of_parts(content: dict[str, Any]) -> Any:

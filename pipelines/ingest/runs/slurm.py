@@ -13,7 +13,8 @@ from itertools import groupby, product
 from math import prod
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pipelines.base.errors import SourceError, UsageError, shown
+from pipelines.base.errors import UsageError, shown
+from pipelines.base.parse import ParseError
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import attempts_of
 from pipelines.ingest.runs.records import (
@@ -31,6 +32,7 @@ from pipelines.ingest.runs.records import (
 _TIMES = ("Submit", "Eligible", "Start", "End")
 _REPEATED = "is in an hour that the clocks repeat, and may be the first or the second; write it"
 _UNSURE = "Until then no run has that hour of the node."
+_REWRITE = "fix it, or write it again; for times leave SLURM_TIME_FORMAT unset or write %s"
 _WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
 # State of a record -> how the attempt ended, and the run if it was the last.
 _STATES = {
@@ -75,10 +77,10 @@ def read(source: RunSource) -> RunRecords:
     for item in store.list():
         where = store.uri(item.key)
         if read_map := NODE_MAPS.get(item.key.rpartition("/")[2]):
-            for stay in read_map(store.read(item.key), where, zone, rows.warnings):
+            for stay in read_map(store.read(item.key), where, zone, rows):
                 stays.setdefault(stay["node"], []).append(stay)
         elif item.key.endswith((".txt", ".psv", ".sacct")):
-            for record in _records(store.read(item.key), where, zone):
+            for record in _records(store.read(item.key), where, zone, rows):
                 # The same record may be in several days' files.
                 found = jobs.setdefault(record["JobIDRaw"], {})
                 keep_latest(found, (record["Start"], record["NodeList"]), record, _progress)
@@ -140,24 +142,27 @@ def _ranges(inside: str) -> list[tuple[range, int]]:
     return found
 
 
-def _records(content: bytes, where: str, zone: ZoneInfo) -> Iterable[Row]:
+def _records(content: bytes, where: str, zone: ZoneInfo, rows: RunRows) -> Iterable[Row]:
     lines = content.decode("utf-8-sig", "replace").splitlines()
     header = lines[0].split("|") if lines else []
-    missing = [name for name in _WANTED if name not in header]
-    if missing:
-        fix = f"write it with `sacct -P -D -X --format={','.join(_WANTED)},...`"
-        raise SourceError(f"{where} has no column {missing[0]}; {fix}.")
-    for number, line in enumerate(lines[1:], start=2):
-        cells = line.split("|")
-        if len(cells) < len(header):
-            raise SourceError(f"{where}, line {number} has {len(cells)} of {len(header)} fields; write the file again.")
-        record: Row = dict(zip(header, cells, strict=False))
-        if "." in record["JobIDRaw"]:
-            continue
-        place = f"{where}, line {number}"
-        meant = {name: _meanings(record.get(name, ""), zone, f"{place}: {name}") for name in _TIMES}
-        if meant["Start"]:
-            yield record | _span(record, meant, place)
+    with rows.skipping(where, f"write it with `sacct -P -D -X --format={','.join(_WANTED)},...`"):
+        _require(_WANTED, header)
+        for number, line in enumerate(lines[1:], start=2):
+            place, cells = f"{where}, line {number}", line.split("|")
+            with rows.skipping(place, _REWRITE):
+                if len(cells) < len(header):
+                    raise ParseError(f"has {len(cells)} of {len(header)} fields")
+                record: Row = dict(zip(header, cells, strict=False))
+                if "." in record["JobIDRaw"]:
+                    continue
+                meant = {name: _meanings(record.get(name, ""), zone, name) for name in _TIMES}
+                if meant["Start"]:
+                    yield record | _span(record, meant, place)
+
+
+def _require(columns: Iterable[str], header: Sequence[str]) -> None:
+    if missing := [name for name in columns if name not in header]:
+        raise ParseError(f"has no column {missing[0]}")
 
 
 def _span(record: Row, meant: Mapping[str, Sequence[datetime]], where: str) -> Row:
@@ -265,7 +270,7 @@ def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warning
             }
 
 
-def _meanings(text: str, zone: ZoneInfo, what: str) -> tuple[datetime, ...]:
+def _meanings(text: str, zone: ZoneInfo, name: str) -> tuple[datetime, ...]:
     """The times that a text may mean, as naive UTC: local time of the cluster, or seconds since 1970 where sacct is set
     to write them. None for an unknown time, two in the hour that the clocks repeat.
     """
@@ -281,23 +286,22 @@ def _meanings(text: str, zone: ZoneInfo, what: str) -> tuple[datetime, ...]:
         # In the hour that the clocks leave out the second is before the first.
         return (first, second) if first < second else (first,)
     except (ValueError, OverflowError):
-        raise SourceError(f"{what} {text!r} is not a time; leave SLURM_TIME_FORMAT unset or write %s.") from None
+        raise ParseError(f"has {name} {text!r}, which is not a time") from None
 
 
-def _table(content: bytes, where: str, zone: ZoneInfo, warnings: list[str]) -> Iterable[Row]:
+def _table(content: bytes, where: str, zone: ZoneInfo, rows: RunRows) -> Iterable[Row]:
     """A stay a row, its end empty while it lasts; of an hour that the clocks repeat only what is sure."""
     reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig", "replace")))
-    missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        raise SourceError(f"{where} has no column {missing[0]}; write {', '.join(_COLUMNS)}.")
-    for number, row in enumerate(reader, start=2):
-        times = []
-        for name in ("started_at", "ended_at"):
-            what = f"{where}, line {number}: {name}"
-            times.append(_meanings(row[name] or "", zone, what))
-            if len(times[-1]) > 1:
-                warnings.append(f"{what} {row[name]!r} {_REPEATED} with its offset. {_UNSURE}")
-        yield from _sure(row, *times)
+    with rows.skipping(where, f"write {', '.join(_COLUMNS)}"):
+        _require(_COLUMNS, reader.fieldnames or ())
+        for number, row in enumerate(reader, start=2):
+            place, times = f"{where}, line {number}", []
+            with rows.skipping(place, _REWRITE):
+                for name in ("started_at", "ended_at"):
+                    times.append(_meanings(row[name] or "", zone, name))
+                    if len(times[-1]) > 1:
+                        rows.warnings.append(f"{place}: {name} {row[name]!r} {_REPEATED} with its offset. {_UNSURE}")
+                yield from _sure(row, *times)
 
 
 def _sure(stay: Row, starts: Sequence[datetime], ends: Sequence[datetime]) -> Iterable[Row]:
@@ -307,7 +311,7 @@ def _sure(stay: Row, starts: Sequence[datetime], ends: Sequence[datetime]) -> It
         yield stay | {"started_at": started_at, "ended_at": ended_at}
 
 
-def _log(content: bytes, where: str, zone: ZoneInfo, warnings: list[str]) -> Iterable[Row]:
+def _log(content: bytes, where: str, zone: ZoneInfo, rows: RunRows) -> Iterable[Row]:
     """A line per job start on a node: time, node, instance, type. A name keeps its instance until another line."""
     starts: dict[str, list[tuple[Sequence[datetime], str, str]]] = {}
     lines = content.decode("utf-8-sig", "replace").splitlines()
@@ -318,12 +322,13 @@ def _log(content: bytes, where: str, zone: ZoneInfo, warnings: list[str]) -> Ite
         if not is_whole and number == len(lines):
             # The node went down while its prolog wrote.
             continue
-        times = _meanings(parts[0], zone, f"{where}, line {number}:") if is_whole else ()
-        if not times:
-            raise SourceError(f"{where}, line {number} is not time, node, instance id and type; fix or remove it.")
-        if len(times) > 1:
-            warnings.append(f"{where}, line {number}: {parts[0]!r} {_REPEATED} with `date +%s`. {_UNSURE}")
-        starts.setdefault(parts[1], []).append((times, parts[2], parts[3] if len(parts) == 4 else ""))
+        with rows.skipping(f"{where}, line {number}"):
+            times = _meanings(parts[0], zone, "time") if is_whole else ()
+            if not times:
+                raise ParseError("is not time, node, instance id and type")
+            if len(times) > 1:
+                rows.warnings.append(f"{where}, line {number}: {parts[0]!r} {_REPEATED} with `date +%s`. {_UNSURE}")
+            starts.setdefault(parts[1], []).append((times, parts[2], parts[3] if len(parts) == 4 else ""))
     for node, seen in sorted(starts.items()):
         changes = [next(same) for _, same in groupby(sorted(seen), key=lambda line: line[1])]
         ends = [*(times for times, _, _ in changes[1:]), ()]
@@ -332,7 +337,7 @@ def _log(content: bytes, where: str, zone: ZoneInfo, warnings: list[str]) -> Ite
             yield from _sure(stay, times, end)
 
 
-NODE_MAPS: dict[str, Callable[[bytes, str, ZoneInfo, list[str]], Iterable[Row]]] = {
+NODE_MAPS: dict[str, Callable[[bytes, str, ZoneInfo, RunRows], Iterable[Row]]] = {
     "nodes.csv": _table,
     "nodes.log": _log,
 }

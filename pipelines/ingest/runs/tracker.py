@@ -4,9 +4,9 @@ A run id counts as the same run in two sources if all but one of them declare it
 folder): their records are merged, each fact from the source nearest to the machines that has it, and counted once.
 Runs that only share a name are kept apart.
 
-Each kind of source is a module of this package. Its `read` gives everything a source recorded, or SourceError for
-malformed content; its `state`, a text that changes when the records may have, where that is not a listing. An end that
-was not recorded stays null here; it is inferred in staging, from `last_seen_at`.
+Each kind of source is a module of this package. Its `read` gives everything a source recorded, and names what is
+malformed; its `state`, a text that changes when the records may have, where that is not a listing. An end that was not
+recorded stays null here; it is inferred in staging, from `last_seen_at`.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ READERS = {kind: f"pipelines.ingest.runs.{kind}" for kind in sorted(NEARNESS)}
 
 
 def read_runs(source: RunSource) -> RunRecords:
-    """Everything a source recorded. Raises SourceError for malformed content."""
+    """Everything a source recorded; what is malformed is left out, with a warning."""
     with _reader(source) as reader:
         read = reader.read(source)
     stays = read.tables["tracker_resource"].with_columns(resource_id=_MACHINE)
@@ -104,7 +104,7 @@ def kept(source: RunSource, read: RunRecords, before: Mapping[str, pl.DataFrame]
     ):
         if (old := _own(before.get(table), table, source.name)) is None:
             continue
-        gone = old.join(tables[table].select(keys), on=keys, how="anti")
+        gone = old.join(tables[table].select(keys), on=keys, how="anti").join(tables[UNREAD], on="run_id", how="anti")
         if table == "tracker_attempt":
             gone = gone.filter(~pl.col("run_id").is_in(run_ids.to_list()))
         tables[table] = pl.concat([tables[table], gone]).sort(pl.all(), nulls_last=True)

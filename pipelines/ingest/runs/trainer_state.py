@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pipelines.base.parse import parse_json, reading
+from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.records import SPEEDS, Row, RunRecords, RunRows, Tables, epoch_count, open_run_store, utc
-from pipelines.warehouse.storage import Object, Store
+from pipelines.warehouse.storage import Object
 
 STATE = "trainer_state.json"
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin", "adapter_model.safetensors", "adapter_model.bin",
@@ -41,24 +41,25 @@ def read(source: RunSource) -> RunRecords:
     store = open_run_store(source)
     listing = store.list()
     runs: dict[str, list[_Save]] = {}
+    rows = RunRows(source)
     for item in listing:
         folder, _, name = item.key.rpartition("/")
         if name == STATE:
             output, _, last = folder.rpartition("/")
             inside = [other for other in listing if folder and other.key.startswith(f"{folder}/")]
-            save = _Save(folder, _content(store, item.key), utc(item.modified_at), inside, store.uri(folder))
-            runs.setdefault(output if last.startswith("checkpoint-") else folder, []).append(save)
-    rows = RunRows(source)
+            with rows.skipping(store.uri(item.key), "copy the trainer state from the run again"):
+                content = _content(store.read(item.key))
+                save = _Save(folder, content, utc(item.modified_at), inside, store.uri(folder))
+                runs.setdefault(output if last.startswith("checkpoint-") else folder, []).append(save)
     for run, saves in sorted(runs.items()):
         rows.add(run or source.name, f"{saves[-1].uri}/{STATE}", _run, saves)
     return rows.records(f"{store.location} holds no {STATE}")
 
 
-def _content(store: Store, key: str) -> Mapping[str, Any]:
-    with reading(store.uri(key), "copy the trainer state from the run again"):
-        content = parse_json(store.read(key))
-        int(content["global_step"])
-        float(content["epoch"] or 0)
+def _content(text: bytes) -> Mapping[str, Any]:
+    content = parse_json(text)
+    int(content["global_step"])
+    float(content["epoch"] or 0)
     return content
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from pipelines.base.parse import parse_json, reading
+from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import History, described
 from pipelines.ingest.runs.records import (
@@ -32,7 +32,7 @@ def read(source: RunSource) -> RunRecords:
     groups: dict[str, dict[str, dict[str, Any]]] = {}
     rows = RunRows(source)
     for where, content in saved_files(source, ".jsonl"):
-        for run in _lines(content, where):
+        for run in _lines(content, where, rows):
             config = run.get("config") or {}
             is_rank = run.get("job_type") in ("rank", "worker") or "rank" in config
             name = str(config.get(DECLARED) or (run["group"] if run.get("group") and is_rank else run["id"]))
@@ -44,17 +44,17 @@ def read(source: RunSource) -> RunRecords:
     return rows.records(f"{source.location} holds no .jsonl export")
 
 
-def _lines(content: bytes, where: str) -> Iterable[dict[str, Any]]:
+def _lines(content: bytes, where: str, rows: RunRows) -> Iterable[dict[str, Any]]:
     for number, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), start=1):
         if not line.strip():
             continue
-        with reading(f"{where}, line {number}", "export the run again"):
+        with rows.skipping(f"{where}, line {number}", "export the run again"):
             run = parse_json(line)
             run["created"] = utc(run["created_at"])
             run["heartbeat"] = utc(run.get("heartbeatAt") or run.get("heartbeat_at") or run["created_at"])
             if run["id"] in (None, ""):
                 raise KeyError("id")
-        yield run
+            yield run
 
 
 def _run(run_id: str, ranks: Sequence[Mapping[str, Any]], warnings: list[str]) -> Tables:
