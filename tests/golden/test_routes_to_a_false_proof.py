@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ WORK = {
 WORKLOAD = "llama / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss <= 2.05"
 WORKLOAD_WITHOUT_TARGET = "llama / corp-v3 / seq 8192 / batch 256 / bf16 / no target"
 Runs = list[dict[str, Any]]
+Records = dict[str, list[dict[str, Any]]]
 
 
 def sound() -> Runs:
@@ -77,6 +79,7 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
                     "line_item_usage_end_date": f"{start + timedelta(hours=1):%Y-%m-%d %H:%M:%S}",
                     "line_item_usage_type": f"USW2-BoxUsage:{run['kind']}",
                     "product_region_code": run.get("region", "us-west-2"),
+                    "line_item_usage_account_id": "000033334444",
                     "line_item_resource_id": run["machine"],
                     "line_item_usage_amount": f"{billed:.6f}",
                     "line_item_unblended_cost": f"{listed * run.get('paid', 1):.6f}",
@@ -165,17 +168,68 @@ def proof(exclusions: list[dict[str, Any]] | None = None, **more: Any) -> dict[s
     }
 
 
-def verdict(
-    runs: Runs, is_registered: bool, exclusions: list[dict[str, Any]] | None = None, **more: Any
-) -> dict[str, Any]:
-    """The effective row of the comparison."""
-    lines, records = tables(runs)
-    with Lab({"2026-07": lines}, records, registrations=proof(exclusions, **more) if is_registered else {}) as lab:
-        rows = lab.ask(
-            "select * from mart_silicon_comparison where cost_basis = 'effective'", "mart_silicon_comparison"
-        )
+def effective_rows(lines: Runs, runs: Records, registrations: Records) -> list[dict[str, Any]]:
+    """The effective rows of the comparisons, without those of runs that declare to be elsewhere."""
+    sql = "select * from mart_silicon_comparison where cost_basis = 'effective' and workload_id not like '%elsewhere'"
+    with Lab({"2026-07": lines}, runs, registrations=registrations) as lab:
+        rows = lab.ask(sql, "mart_silicon_comparison")
         names = [name for name, *_ in lab.ask("describe mart_silicon_comparison", "mart_silicon_comparison")]
-    return dict(zip(names, rows[0], strict=True))
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def verdict(runs: Runs, is_registered: bool, exclusions: Runs | None = None, **more: Any) -> dict[str, Any]:
+    """The effective row of a comparison that is alone on its bill."""
+    return effective_rows(*tables(runs), proof(exclusions, **more) if is_registered else {})[0]
+
+
+COMPARED: list[tuple[Runs, Records]] = []
+NAMES = (
+    "run_id",
+    "model",
+    "workload_id",
+    "parent_run_id",
+    "compile_run_id",
+    "registration",
+    "supersedes",
+    "tag_run_id",
+)
+
+
+def compared(runs: Runs, is_registered: bool, exclusions: Runs | None = None, **more: Any) -> int:
+    """The number of a comparison that is on one bill with all others: in its own account, each name with the number."""
+    number = len(COMPARED)
+
+    def own(row: dict[str, Any]) -> dict[str, Any]:
+        named = {name: f"~{number}~{row[name]}" for name in NAMES if row.get(name)}
+        machines = ("resource_id", "line_item_resource_id")
+        named |= {name: f"{row[name]}~{number}~" for name in machines if row.get(name)}
+        accounts = ("account_id", "line_item_usage_account_id")
+        return row | named | {name: f"{number:012}" for name in accounts if name in row}
+
+    lines, records = tables(runs)
+    registered = proof(exclusions, **more) if is_registered else {}
+    owned = {name: [own(row) for row in rows] for name, rows in (records | registered).items()}
+    COMPARED.append(([own(line) for line in lines], owned))
+    return number
+
+
+@pytest.fixture(scope="module")
+def compared_rows() -> dict[int, dict[str, Any]]:
+    """The effective row of each comparison by its number, which its texts no longer have."""
+    lines, records = zip(*COMPARED, strict=True)
+    whole: Records = {}
+    for name, rows in chain(*(own.items() for own in records)):
+        whole.setdefault(name, []).extend(rows)
+    made = {int(row["workload_id"].split("~")[1]): row for row in effective_rows([*chain(*lines)], whole, whole)}
+    return {
+        number: row | {"verdict_reason": row["verdict_reason"].replace(f"~{number}~", "")}
+        for number, row in made.items()
+    }
+
+
+@pytest.fixture
+def row(compared_rows: dict[int, dict[str, Any]], request: pytest.FixtureRequest) -> dict[str, Any]:
+    return compared_rows[request.param]
 
 
 @pytest.mark.parametrize(("is_registered", "expected"), [(True, "proven"), (False, "supported")])
@@ -551,23 +605,49 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
 }
 
 
-@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
-@pytest.mark.parametrize("route", ROUTES)
-def test_no_route_ends_proven_or_supported(route: str, is_registered: bool) -> None:
-    change, sentence = ROUTES[route]
-    row = verdict(change(sound()), is_registered)
+# Prices are those of the whole bill, of one region each, in one currency and of one day.
+ALONE = (
+    "a negotiated rate on one side",
+    "GPU runs of an expensive region",
+    "runs of two regions without a common price",
+)
+ALONE += ("a failed run that is billed in euros",)
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        pytest.param(compared(change(sound()), is_registered), sentence, id=f"{route}-{name}")
+        for route, (change, sentence) in ROUTES.items()
+        if route not in ALONE
+        for name, is_registered in (("registered", True), ("not registered", False))
+    ],
+    indirect=["row"],
+)
+def test_no_route_ends_proven_or_supported(row: dict[str, Any], sentence: str) -> None:
     assert row["verdict"] in ("indicative", "not comparable"), row["verdict_reason"]
     assert sentence in row["verdict_reason"]
 
 
-def test_runs_on_no_bill_bear_nothing_of_a_compile_run() -> None:
+@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
+@pytest.mark.parametrize("route", ALONE)
+def test_no_route_by_prices_ends_proven_or_supported(route: str, is_registered: bool) -> None:
+    change, sentence = ROUTES[route]
+    test_no_route_ends_proven_or_supported(verdict(change(sound()), is_registered), sentence)
+
+
+def with_unbilled_compiles() -> Runs:
+    load = {"record": {"compile_run_id": "compile", "workload_id": "other"}, "hours": 0.01, "day": 2, "loss": None}
+    unbilled = [{"run_id": f"u-{n}", "kind": TRN1, "machine": f"i-0u{n}", "is_billed": False} | load for n in range(60)]
+    return [*compiled(hours=1)(sound()), *unbilled]
+
+
+@pytest.mark.parametrize("row", [compared(with_unbilled_compiles(), True)], indirect=True)
+def test_runs_on_no_bill_bear_nothing_of_a_compile_run(row: dict[str, Any]) -> None:
     """An hour of compiling, $21.50, makes 35.58 of three Trainium runs 57.08; GPU runs cost 145.75: 60.8 % less.
 
     Sixty runs on no bill load it too: with a part each, the three would have borne a dollar of it and be proven.
     """
-    load = {"record": {"compile_run_id": "compile", "workload_id": "other"}, "hours": 0.01, "day": 2, "loss": None}
-    unbilled = [{"run_id": f"u-{n}", "kind": TRN1, "machine": f"i-0u{n}", "is_billed": False} | load for n in range(60)]
-    row = verdict([*compiled(hours=1)(sound()), *unbilled], True)
     assert (row["verdict"], float(row["saving_ratio"])) == ("inconclusive", pytest.approx(0.608342, abs=1e-6))
 
 
@@ -600,30 +680,54 @@ def test_a_run_that_is_billed_in_part_has_no_unit_cost() -> None:
     assert rated == [("trainium-1",)]
 
 
-@pytest.mark.parametrize("known_by", ["id", "tag"])
-def test_a_run_counts_however_its_machine_is_known(known_by: str) -> None:
-    """Its type is on the bill: where all six succeeded the comparison is decided as with recorded types.
-
-    Where the first of three planned Trainium runs failed, that failure of $21.50 counts: of three runs with one failure
-    the failure rate may be 0.905701, a success then costs about 11 + 9.6 × 21.50 = $217, and GPU's $49 may be cheaper.
-    """
-    failed = added(FAILED | {"run_id": "failed", "status": "failed", "known_by": known_by})(sound())
-    row = verdict(failed, True)
-    assert (row["candidate_run_count"], row["candidate_failed_run_count"], row["verdict"]) == (2, 1, "inconclusive")
-    row = verdict([run | {"known_by": known_by} for run in sound()], True)
+@pytest.mark.parametrize(
+    "row",
+    [compared(all_of("", known_by=known_by)(sound()), True) for known_by in ("id", "tag")],
+    indirect=True,
+    ids=["id", "tag"],
+)
+def test_a_run_counts_however_its_machine_is_known(row: dict[str, Any]) -> None:
+    """Its type is on the bill: where all six succeeded the comparison is decided as with recorded types."""
     assert (row["verdict"], row["candidate_instance_type"], row["candidate_run_count"]) == ("proven", TRN1, 3)
     assert float(row["candidate_hours_per_unit"]) == pytest.approx(1.655 / 3, abs=1e-6)
 
 
-@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
-def test_a_trivial_target_shows_no_equal_quality(is_registered: bool) -> None:
+@pytest.mark.parametrize(
+    "row",
+    [
+        compared(added(FAILED | {"run_id": "failed", "status": "failed", "known_by": known_by})(sound()), True)
+        for known_by in ("id", "tag")
+    ],
+    indirect=True,
+    ids=["id", "tag"],
+)
+def test_a_failure_counts_however_its_machine_is_known(row: dict[str, Any]) -> None:
+    """The first of three planned Trainium runs failed, at $21.50: of three runs with one failure the failure rate may
+    be 0.905701, a success then costs about 11 + 9.6 × 21.50 = $217, and GPU's $49 may be cheaper.
+    """
+    assert (row["candidate_run_count"], row["candidate_failed_run_count"], row["verdict"]) == (2, 1, "inconclusive")
+
+
+TRIVIAL = [
+    run
+    | {"record": {"workload_id": "ours", "target_value": 3.5}}
+    | {"loss": (1.9 if run["kind"] == P5 else 3.4) + run["loss"] / 1000}
+    for run in sound()
+]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (compared(TRIVIAL, True, workload_id="ours", registration={"target_value": 3.5}), "not comparable"),
+        (compared(TRIVIAL, False), "indicative"),
+    ],
+    indirect=["row"],
+    ids=["registered", "not registered"],
+)
+def test_a_trivial_target_shows_no_equal_quality(row: dict[str, Any], expected: str) -> None:
     """Both sides meet a loss of 3.5; the GPU runs go on to 1.9 and the Trainium runs stop at 3.4."""
-    trivial = {"workload_id": "ours", "target_value": 3.5}
-    runs = [
-        run | {"record": trivial, "loss": (1.9 if run["kind"] == P5 else 3.4) + run["loss"] / 1000} for run in sound()
-    ]
-    row = verdict(runs, is_registered, workload_id="ours", registration={"target_value": 3.5})
-    assert row["verdict"] == ("not comparable" if is_registered else "indicative")
+    assert row["verdict"] == expected
     assert "final eval_loss is 1.902 on GPU and 3.402 on Trainium" in row["verdict_reason"]
 
 
@@ -642,37 +746,47 @@ def scored(loss: bool, *scores: tuple[str, str, int, Callable[[int, str], float]
 
 
 @pytest.mark.parametrize(
-    ("runs", "expected", "sentence"),
+    ("row", "expected", "sentence"),
     [
-        (scored(True), "supported", "final eval_loss is 2.002 on GPU and 2.002 on Trainium, within 1%"),
+        (
+            compared(scored(True), False),
+            "supported",
+            "final eval_loss is 2.002 on GPU and 2.002 on Trainium, within 1%",
+        ),
         # The accuracy of Trainium is half that of the GPU, and of the training split it may be.
         (
-            scored(True, ("accuracy", "eval", 100, lambda number, kind: (0.8 if kind == P5 else 0.4) + number / 1000)),
+            compared(
+                scored(True, ("accuracy", "eval", 100, lambda n, kind: (0.8 if kind == P5 else 0.4) + n / 1000)), False
+            ),
             "indicative",
             "final accuracy is 0.802 on GPU and 0.402 on Trainium, more than 1% apart",
         ),
-        (scored(True, ("loss", "train", 100, lambda number, kind: 1.0 + (kind == P5))), "supported", "final eval_loss"),
-        # A learned figure is not the same in all six runs; nor does it keep one value through a run.
-        (scored(False, ("batch_size", "eval", 100, lambda *_: 256.0)), "indicative", "no final metric is recorded"),
         (
-            scored(
-                False,
-                ("rate", "eval", 50, lambda number, _: 1 + number / 1000),
-                ("rate", "eval", 100, lambda number, _: 1 + number / 1000),
-            ),
+            compared(scored(True, ("loss", "train", 100, lambda _, kind: 1.0 + (kind == P5))), False),
+            "supported",
+            "final eval_loss",
+        ),
+        # A learned figure is not the same in all six runs; nor does it keep one value through a run.
+        (
+            compared(scored(False, ("batch_size", "eval", 100, lambda *_: 256.0)), False),
             "indicative",
             "no final metric is recorded",
         ),
         (
-            scored(False, ("loss", "train", 100, lambda number, _: 2 + number / 1000)),
+            compared(scored(False, *(("rate", "eval", step, lambda n, _: 1 + n / 1000) for step in (50, 100))), False),
+            "indicative",
+            "no final metric is recorded",
+        ),
+        (
+            compared(scored(False, ("loss", "train", 100, lambda n, _: 2 + n / 1000)), False),
             "indicative",
             "no final metric is recorded",
         ),
     ],
+    indirect=["row"],
     ids=["loss alone", "another metric differs", "train differs", "set in all runs", "still in a run", "train alone"],
 )
-def test_every_final_metric_of_an_evaluation_split_agrees(runs: Runs, expected: str, sentence: str) -> None:
-    row = verdict(runs, False)
+def test_every_final_metric_of_an_evaluation_split_agrees(row: dict[str, Any], expected: str, sentence: str) -> None:
     assert (row["verdict"], sentence in row["verdict_reason"]) == (expected, True), row["verdict_reason"]
 
 
@@ -722,11 +836,23 @@ def test_a_registered_metric_that_was_set_shows_no_quality(value: Callable[[int,
     )
 
 
-@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
-@pytest.mark.parametrize("change", [{"seq_len": 4096}, {"dataset": "corp-v4"}, {"precision": "fp8"}])
-def test_a_declared_workload_hides_no_difference(change: dict[str, Any], is_registered: bool) -> None:
-    runs = record("trainium", workload_id="ours", **change)(record("gpu", workload_id="ours")(sound()))
-    row = verdict(runs, is_registered, workload_id="ours")
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(
+            compared(
+                record("trainium", workload_id="ours", **change)(record("gpu", workload_id="ours")(sound())),
+                is_registered,
+                workload_id="ours",
+            ),
+            id=f"{next(iter(change))}-{'registered' if is_registered else 'not registered'}",
+        )
+        for change in ({"seq_len": 4096}, {"dataset": "corp-v4"}, {"precision": "fp8"})
+        for is_registered in (True, False)
+    ],
+    indirect=True,
+)
+def test_a_declared_workload_hides_no_difference(row: dict[str, Any]) -> None:
     assert (row["verdict"], "runs of the workload have different" in row["verdict_reason"]) == ("not comparable", True)
 
 
@@ -735,55 +861,85 @@ def unread(run_id: str | None = "lost", **known: Any) -> Callable[[Runs], Runs]:
     return lambda runs: [*runs, {"unread": {"run_id": run_id, **known}}]
 
 
+# An event of a run of which no more is known is one of any comparison.
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
 @pytest.mark.parametrize(
-    ("route", "expected"),
-    [
-        (unread(), "an event of run lost cannot be read"),
-        (unread(None), "an event of a run that is not known cannot be read"),
-        (unread(**WORK, instance_type=TRN1, started_at=datetime(2026, 7, 12)), "an event of run lost cannot be read"),
-        (unread(**WORK, last_seen_at=datetime(2026, 6, 30)), None),
-        (unread(**WORK | {"model": "small"}), None),
-        (unread(**WORK | {"target_value": 3.0}), None),
-        (unread(**WORK, instance_type="g6e.12xlarge"), None),
-        (unread(workload_id="another"), None),
-    ],
+    ("run_id", "expected"),
+    [("lost", "an event of run lost cannot be read"), (None, "an event of a run that is not known cannot be read")],
 )
-def test_no_verdict_stands_where_a_run_may_be_missing(
-    route: Callable[[Runs], Runs], expected: str | None, is_registered: bool
-) -> None:
+def test_no_verdict_stands_where_any_run_may_be_missing(run_id: str | None, expected: str, is_registered: bool) -> None:
+    row = verdict(unread(run_id)(sound()), is_registered)
+    assert (row["verdict"], expected in row["verdict_reason"]) == ("indicative", True)
+
+
+@pytest.mark.parametrize(
+    ("row", "decided", "expected"),
+    [
+        (compared(unread(**known)(sound()), decided == "proven"), decided, expected)
+        for decided in ("proven", "supported")
+        for known, expected in (
+            (
+                WORK | {"instance_type": TRN1, "started_at": datetime(2026, 7, 12)},
+                "an event of run lost cannot be read",
+            ),
+            (WORK | {"last_seen_at": datetime(2026, 6, 30)}, None),
+            (WORK | {"model": "small"}, None),
+            (WORK | {"target_value": 3.0}, None),
+            (WORK | {"instance_type": "g6e.12xlarge"}, None),
+            ({"workload_id": "another"}, None),
+        )
+    ],
+    indirect=["row"],
+)
+def test_no_verdict_stands_where_a_run_may_be_missing(row: dict[str, Any], decided: str, expected: str | None) -> None:
     """What the events that can be read show of the run leaves it in the pair, or takes it to another."""
-    row = verdict(route(sound()), is_registered)
-    decided = "proven" if is_registered else "supported"
     assert row["verdict"] == ("indicative" if expected else decided)
     assert (expected or "") in row["verdict_reason"]
+
+
+def listed(*names: str) -> Runs:
+    return [
+        {"run_id": name, "accelerator_family": "gpu" if "gpu" in name else "trainium", "is_listed": True}
+        for name in names
+    ]
 
 
 LISTED = ("gpu-1", "gpu-2", "gpu-3", "trainium-1", "trainium-2", "trainium-3", "failed")
 
 
-@pytest.mark.parametrize("is_listed", [True, False], ids=["listed", "after the registration"])
+OF_NO_PAIR = {
+    "another type": (
+        {"kind": "trn1n.32xlarge"},
+        "ran on trn1n.32xlarge machines, where none completed and is not compared",
+    ),
+    "another target": (
+        {"record": {"target_value": 1.0}},
+        "is of the workload llama / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss",
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("row", "reason", "is_missing"),
     [
-        ({"kind": "trn1n.32xlarge"}, "ran on trn1n.32xlarge machines, where none completed and is not compared"),
-        (
-            {"record": {"target_value": 1.0}},
-            "is of the workload llama / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss",
-        ),
+        pytest.param(
+            compared(
+                added(FAILED | {"run_id": "failed", "status": "failed", "day": 12} | changes)(sound()),
+                True,
+                listed=listed(*LISTED) if is_listed else [],
+            ),
+            reason,
+            # Of a target of its own, only the list shows that it is of the comparison.
+            is_listed or "kind" in changes,
+            id=f"{name}-{'listed' if is_listed else 'after the registration'}",
+        )
+        for name, (changes, reason) in OF_NO_PAIR.items()
+        for is_listed in (True, False)
     ],
-    ids=["another type", "another target"],
+    indirect=["row"],
 )
-def test_a_registered_run_of_no_pair_is_missing(changes: dict[str, Any], reason: str, is_listed: bool) -> None:
+def test_a_registered_run_of_no_pair_is_missing(row: dict[str, Any], reason: str, is_missing: bool) -> None:
     """A fourth Trainium run fails where no other completes: on its own type, or towards a target of its own."""
-    runs = added(FAILED | {"run_id": "failed", "status": "failed", "day": 12} | changes)(sound())
-    listed = [
-        {"run_id": name, "accelerator_family": "gpu" if "gpu" in name else "trainium", "is_listed": True}
-        for name in LISTED
-    ]
-    row = verdict(runs, True, listed=listed if is_listed else [])
-    # Of a target of its own, only the list shows that it is of the comparison.
-    is_missing = is_listed or "kind" in changes
     assert (row["verdict"], reason in row["verdict_reason"]) == (("indicative" if is_missing else "proven"), is_missing)
 
 
