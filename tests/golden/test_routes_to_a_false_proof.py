@@ -177,9 +177,9 @@ def effective_rows(lines: Runs, runs: Records, registrations: Records) -> list[d
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def verdict(runs: Runs, is_registered: bool, exclusions: Runs | None = None, **more: Any) -> dict[str, Any]:
+def verdict(runs: Runs, is_registered: bool) -> dict[str, Any]:
     """The effective row of a comparison that is alone on its bill."""
-    return effective_rows(*tables(runs), proof(exclusions, **more) if is_registered else {})[0]
+    return effective_rows(*tables(runs), proof() if is_registered else {})[0]
 
 
 COMPARED: list[tuple[Runs, Records]] = []
@@ -790,12 +790,8 @@ def test_every_final_metric_of_an_evaluation_split_agrees(row: dict[str, Any], e
     assert (row["verdict"], sentence in row["verdict_reason"]) == (expected, True), row["verdict_reason"]
 
 
-@pytest.mark.parametrize(("size", "verdict_of"), [(1e9, "supported"), (5e8, "not comparable")])
-def test_a_job_of_two_runs_is_compared_by_the_epochs_of_both(size: float, verdict_of: str) -> None:
-    """Each GPU job is two runs of two epochs; the second counts on from the first, in epochs of so many tokens.
-
-    Twice 0.8, 0.88 and 0.968 hours are 12 epochs: 2 × 2.648 × 55.04 / 12 = 24.290987.
-    """
+def in_two_halves(size: float) -> Runs:
+    """Each GPU job is two runs of two epochs; the second counts on from the first, in epochs of so many tokens."""
     record = NO_TARGET | {"dataset_tokens": 1e9}
     runs = []
     for run in sound():
@@ -806,30 +802,42 @@ def test_a_job_of_two_runs_is_compared_by_the_epochs_of_both(size: float, verdic
             later = {"epochs": [(3, 2e9 + size), (4, 2e9 + 2 * size)], "run_id": f"{run['run_id']}-b"}
             resumed = {"parent_run_id": run["run_id"], "base_checkpoint_id": "saved"}
             runs.append(run | later | {"machine": f"{run['machine']}b", "hour": 12, "record": record | resumed})
-    row = verdict(runs, False)
-    assert (row["verdict"], row["baseline_run_count"]) == (verdict_of, 3), row["verdict_reason"]
-    if verdict_of == "not comparable":
-        assert "an epoch of run gpu-1-b has 50.0% of the dataset's tokens" in row["verdict_reason"]
-    else:
-        assert float(row["baseline_unit_cost_usd"]) == pytest.approx(24.290987, abs=1e-6)
+    return runs
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (lambda number, step: 2 + number / 1000 - step / 1000, "proven"),
-        # Set in all runs; kept through each run.
-        (lambda number, step: 0.1, "indicative"),
-        (lambda number, step: 2 + number / 1000, "indicative"),
-    ],
-    ids=["moves", "set in all runs", "still in a run"],
-)
-def test_a_registered_metric_that_was_set_shows_no_quality(value: Callable[[int, int], float], expected: str) -> None:
+@pytest.mark.parametrize("row", [compared(in_two_halves(1e9), False)], indirect=True)
+def test_a_job_of_two_runs_is_compared_by_the_epochs_of_both(row: dict[str, Any]) -> None:
+    """Twice 0.8, 0.88 and 0.968 hours are 12 epochs: 2 × 2.648 × 55.04 / 12 = 24.290987."""
+    assert (row["verdict"], row["baseline_run_count"]) == ("supported", 3), row["verdict_reason"]
+    assert float(row["baseline_unit_cost_usd"]) == pytest.approx(24.290987, abs=1e-6)
+
+
+@pytest.mark.parametrize("row", [compared(in_two_halves(5e8), False)], indirect=True)
+def test_a_job_whose_second_run_has_half_epochs_is_not_comparable(row: dict[str, Any]) -> None:
+    assert (row["verdict"], row["baseline_run_count"]) == ("not comparable", 3), row["verdict_reason"]
+    assert "an epoch of run gpu-1-b has 50.0% of the dataset's tokens" in row["verdict_reason"]
+
+
+def of_a_rate(value: Callable[[int, int], float]) -> int:
     """The loss of Trainium is worse by 1.5, and the registration is of a rate that both sides share."""
     scores = [("rate", "eval", step, lambda number, kind, at=step: value(number, at)) for step in (50, 100)]
     runs = [run | {"loss": run["loss"] + 1.5 * (run["kind"] == TRN1)} for run in scored(True, *scores)]
     metric = {"target_metric": "rate", "target_value": None, "workload_id": WORKLOAD_WITHOUT_TARGET}
-    row = verdict(runs, True, registration=metric)
+    return compared(runs, True, registration=metric)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (of_a_rate(lambda number, step: 2 + number / 1000 - step / 1000), "proven"),
+        # Set in all runs; kept through each run.
+        (of_a_rate(lambda number, step: 0.1), "indicative"),
+        (of_a_rate(lambda number, step: 2 + number / 1000), "indicative"),
+    ],
+    indirect=["row"],
+    ids=["moves", "set in all runs", "still in a run"],
+)
+def test_a_registered_metric_that_was_set_shows_no_quality(row: dict[str, Any], expected: str) -> None:
     assert (row["verdict"], row["quality_metric"]) == (expected, "rate")
     assert ("rate has one value at all steps of a run, or in all runs" in row["verdict_reason"]) == (
         expected == "indicative"
@@ -899,7 +907,11 @@ def test_no_verdict_stands_where_a_run_may_be_missing(row: dict[str, Any], decid
 
 def listed(*names: str) -> Runs:
     return [
-        {"run_id": name, "accelerator_family": "gpu" if "gpu" in name else "trainium", "is_listed": True}
+        {
+            "run_id": name,
+            "accelerator_family": "gpu" if name.startswith(("gpu", "leg")) else "trainium",
+            "is_listed": True,
+        }
         for name in names
     ]
 
@@ -943,71 +955,6 @@ def test_a_registered_run_of_no_pair_is_missing(row: dict[str, Any], reason: str
     assert (row["verdict"], reason in row["verdict_reason"]) == (("indicative" if is_missing else "proven"), is_missing)
 
 
-def test_an_exclusion_of_after_the_first_result_does_not_count() -> None:
-    """A fourth run of one hour, excluded on the 26th, when the first Trainium run had ended on the 11th."""
-    late = [{"run_id": "trainium-4", "reason": "its node was slow", "excluded_on": date(2026, 7, 26)}]
-    runs = added(EXPENSIVE | {"run_id": "trainium-4", "day": 10})(sound())
-    row = verdict(runs, True, late)
-    assert (row["verdict"], row["excluded_run_count"]) == ("indicative", 0)
-    assert "the exclusion of run trainium-4 of 2026-07-26" in row["verdict_reason"]
-
-
-def test_a_registration_of_after_all_results_counts_for_nothing() -> None:
-    """Both sides are listed, on a day when all six runs had ended."""
-    late: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 31)}}
-    listed = [
-        {"run_id": run["run_id"], "accelerator_family": FAMILY[run["kind"]], "is_listed": True} for run in sound()
-    ]
-    row = verdict(sound(), True, listed=listed, **late)
-    assert (row["verdict"], "came after the first results of both sides" in row["verdict_reason"]) == (
-        "indicative",
-        True,
-    )
-
-
-@pytest.mark.parametrize(
-    ("types", "expected", "reason"),
-    [
-        # Both sides are listed. Of one whose results are published, the list holds every run.
-        (P5, "proven", "registered as july on 2026-06-20"),
-        (
-            f"{P5} {TRN1}",
-            "indicative",
-            "registration july of 2026-06-20 was registered after its results were published",
-        ),
-    ],
-)
-def test_a_registration_that_was_read_after_its_results_counts_for_nothing(
-    types: str, expected: str, reason: str
-) -> None:
-    listed = [
-        {"run_id": run["run_id"], "accelerator_family": FAMILY[run["kind"]], "is_listed": True} for run in sound()
-    ]
-    row = verdict(sound(), True, listed=listed, registration={"published_types": types})
-    assert (row["verdict"], reason in row["verdict_reason"]) == (expected, True)
-    # Runs that a side does not list shall start after the registration.
-    row = verdict(sound(), True, registration={"published_types": types})
-    assert (row["verdict"], f"after results on {P5} were published" in row["verdict_reason"]) == ("indicative", True)
-
-
-def test_runs_of_publications_that_are_lost_may_have_been_any() -> None:
-    """The last run started on the 13th: what was published on the 14th may have had them all."""
-    for types, expected in (("*@2026-07-14", "indicative"), ("*@2026-06-20", "proven")):
-        assert verdict(sound(), True, registration={"published_types": types})["verdict"] == expected
-
-
-def test_a_list_leaves_out_no_run_that_started_after_the_registration() -> None:
-    """Three are listed in advance, of the 21st to 23rd. One of the 19th is not."""
-    runs = sound() + again(sound())
-    bad = added({"like": "trainium-1b", "run_id": "bad", "machine": "i-0bad", "day": 19})(runs)
-    listed = [
-        {"run_id": f"trainium-{number}b", "accelerator_family": "trainium", "is_listed": True} for number in (1, 2, 3)
-    ]
-    for made, expected in ((runs, "proven"), (bad, "indicative")):
-        row = verdict(made, True, listed=listed, registration={"registered_on": date(2026, 7, 14)})
-        assert (row["verdict"], "without run bad" in row["verdict_reason"]) == (expected, expected != "proven")
-
-
 def again(runs: Runs) -> Runs:
     """The six runs made again on the 16th to 18th and the 21st to 23rd."""
     return [
@@ -1022,26 +969,6 @@ def again(runs: Runs) -> Runs:
     ]
 
 
-@pytest.mark.parametrize(
-    ("types", "expected", "reason"),
-    [
-        (f"{P5}@2026-07-03 {TRN1}@2026-07-13", "proven", "earlier runs are not judged: 6"),
-        # A build had published the first of the new runs on either machine before it read the registration.
-        (f"{P5}@2026-07-16 {TRN1}@2026-07-21", "indicative", f"after results on {P5} were published"),
-    ],
-)
-def test_a_pilot_registered_after_a_supported_comparison_is_judged_by_its_own_runs(
-    types: str, expected: str, reason: str
-) -> None:
-    """Registered on the 14th, after the six runs of the sound comparison, each of which is made again."""
-    pilot: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 14), "published_types": types}}
-    row = verdict(sound() + again(sound()), True, **pilot)
-    assert (row["verdict"], reason in row["verdict_reason"]) == (expected, True)
-    # Until then it has no runs.
-    row = verdict(sound(), True, **pilot)
-    assert (row["verdict"], f"none on {P5} started after it" in row["verdict_reason"]) == ("indicative", True)
-
-
 def in_two(of: str, leg: dict[str, Any], **rest: Any) -> Runs:
     """The six runs, of which one resumes `leg`, a run of the same machine type that failed."""
     resumed = rest | {"record": {"parent_run_id": "leg", "base_checkpoint_id": "saved"}}
@@ -1051,45 +978,215 @@ def in_two(of: str, leg: dict[str, Any], **rest: Any) -> Runs:
     )(runs)
 
 
-def test_a_job_is_excluded_whole() -> None:
-    """An hour at $21.50 of the job of trainium-1 is excluded, twice what is left of it."""
-    early = [{"run_id": "leg", "reason": "its node failed", "excluded_on": date(2026, 7, 9)}]
-    row = verdict(in_two("trainium-1", {"day": 10, "hours": 1.0}), True, early)
-    assert (row["verdict"], row["excluded_run_count"]) == ("indicative", 1)
-    assert "runs leg and trainium-1 are one job, of which the former is not compared" in row["verdict_reason"]
+def excluded(*numbers: int, on: date = date(2026, 7, 10), **more: Any) -> Runs:
+    return [{"run_id": f"trainium-{n}", "reason": "its node was slow", "excluded_on": on, **more} for n in numbers]
 
 
-def test_a_list_holds_whole_jobs() -> None:
-    """The last of the GPU is in two runs. Without the second, two successes bear the cost of three: 82.6% for 75.6%."""
-    after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
-    runs = in_two("gpu-3", {"hours": 0.8, "hour": 10}, hour=12, hours=0.168)
-    listed = [
-        {"run_id": name, "accelerator_family": "gpu", "is_listed": True} for name in ("gpu-1", "gpu-2", "leg", "gpu-3")
-    ]
-    assert verdict(runs, True, listed=listed, **after)["verdict"] == "proven"
-    row = verdict(runs, True, listed=listed[:3], **after)
-    assert (row["verdict"], row["baseline_failed_run_count"]) == ("indicative", 1)
-    assert "runs gpu-3 and leg are one job, of which the former is not compared" in row["verdict_reason"]
+def of_july(day: int, **more: Any) -> dict[str, Any]:
+    return {"registration": {"registered_on": date(2026, 7, day), **more}}
 
 
-def test_runs_under_an_older_label_are_no_part_of_a_pilot_registered_later() -> None:
-    """The six runs of before declare another workload. One of them in the days of the pilot may hide a failure, and one
-    that compiled what its runs load.
-    """
-    renamed = [run | {"record": {"workload_id": "elsewhere"}} for run in sound()]
-    registered = proof(registration={"registered_on": date(2026, 7, 14)})
-    sql = "select verdict, verdict_reason from mart_silicon_comparison where cost_basis = 'effective'"
-    compiler = {"workload_id": "elsewhere", "purpose": "compile_only"}
-    routes = (
-        (renamed[0], "proven"),
-        (renamed[0] | {"day": 17}, "indicative"),
-        (renamed[0] | {"record": compiler}, "indicative"),
-    )
-    for first, expected in routes:
-        lines, records = tables([first, *renamed[1:], *again(sound())])
-        with Lab({"2026-07": lines}, records, registrations=registered) as lab:
-            ((found, reason),) = lab.ask(f"{sql} and workload_id <> 'elsewhere'", "mart_silicon_comparison")
-        assert (found, "declare the workload elsewhere" in reason) == (expected, expected != "proven")
+def published_of(types: str) -> dict[str, Any]:
+    """Results on these types of machine were published before a build read the registration."""
+    return {"registration": {"published_types": types}}
+
+
+GPUS, TRAINIUMS = LISTED[:3], LISTED[3:6]
+FOURTH = added(EXPENSIVE | {"run_id": "trainium-4", "day": 10})(sound())
+AGAIN = sound() + again(sound())
+BAD = added({"like": "trainium-1b", "run_id": "bad", "machine": "i-0bad", "day": 19})(AGAIN)
+OLD_LABEL = {"record": {"workload_id": "elsewhere"}}
+RENAMED = [*all_of("", **OLD_LABEL)(sound()), *again(sound())]
+IN_TWO = in_two("gpu-3", {"hours": 0.8, "hour": 10}, hour=12, hours=0.168)
+LATE = added(*(EXPENSIVE | {"run_id": f"trainium-{n}", "machine": f"i-0late{n}", "day": 20 + n} for n in (4, 5, 6)))
+OTHER_WORK = FAILED | {"run_id": "other", "status": "failed", "record": {"precision": None, "dataset": "books"}}
+
+
+def later(**record: str | None) -> Runs:
+    return added(EXPENSIVE | {"run_id": "later", "record": record})(sound())
+
+
+# Of each comparison the verdict, how many runs are excluded, and a part of the reason.
+DECIDED: dict[str, tuple[int, str, int, str]] = {
+    # A fourth run of one hour, excluded on the 26th, when the first Trainium run had ended on the 11th.
+    "an exclusion of after the first result does not count": (
+        compared(FOURTH, True, excluded(4, on=date(2026, 7, 26))),
+        *("indicative", 0, "the exclusion of run trainium-4 of 2026-07-26"),
+    ),
+    "an exclusion of before the first result counts": (
+        compared(added(EXPENSIVE | {"run_id": "trainium-4"})(sound()), True, excluded(4)),
+        *("proven", 1, ""),
+    ),
+    # It is dated before all runs; the fourth Trainium run costs 21.50, twice as much as the first.
+    "an exclusion that was read after results of the other side counts": (
+        compared(FOURTH, True, excluded(4, on=date(2026, 6, 25), published_types=P5)),
+        *("proven", 1, ""),
+    ),
+    "an exclusion that was read after the results does not count": (
+        compared(FOURTH, True, excluded(4, on=date(2026, 6, 25), published_types=f"{P5} {TRN1}")),
+        *("indicative", 0, ""),
+    ),
+    "a registered run that is excluded is missing": (
+        compared(sound(), True, excluded(3)),
+        *("indicative", 1, "3 runs on GPU and 2 runs on Trainium, where 3 a side are needed"),
+    ),
+    "registered runs that are all excluded are missing": (
+        compared(sound(), True, excluded(1, 2, 3)),
+        *("not comparable", 3, "all completed runs of a side are excluded; register other runs"),
+    ),
+    # An hour at $21.50 of the job of trainium-1 is excluded, twice what is left of it.
+    "a job is excluded whole": (
+        compared(
+            in_two("trainium-1", {"day": 10, "hours": 1.0}),
+            True,
+            [{"run_id": "leg", "reason": "its node failed", "excluded_on": date(2026, 7, 9)}],
+        ),
+        *("indicative", 1, "runs leg and trainium-1 are one job, of which the former is not compared"),
+    ),
+    # The last of the GPU is in two runs. Without the second, two successes bear the cost of three: 82.6% for 75.6%.
+    "a list holds a whole job": (
+        compared(IN_TWO, True, listed=listed("gpu-1", "gpu-2", "leg", "gpu-3"), **of_july(5)),
+        *("proven", 0, ""),
+    ),
+    "a list holds half a job": (
+        compared(IN_TWO, True, listed=listed("gpu-1", "gpu-2", "leg"), **of_july(5)),
+        *("indicative", 0, "runs gpu-3 and leg are one job, of which the former is not compared"),
+    ),
+    # Both sides are listed, on a day when all six runs had ended.
+    "a registration of after all results counts for nothing": (
+        compared(sound(), True, listed=listed(*GPUS, *TRAINIUMS), **of_july(31)),
+        *("indicative", 0, "came after the first results of both sides"),
+    ),
+    # Both sides are listed. Of one whose results are published, the list holds every run.
+    "a registration that was read after results of one side counts": (
+        compared(sound(), True, listed=listed(*GPUS, *TRAINIUMS), **published_of(P5)),
+        *("proven", 0, "registered as july on 2026-06-20"),
+    ),
+    "a registration that was read after its results counts for nothing": (
+        compared(sound(), True, listed=listed(*GPUS, *TRAINIUMS), **published_of(f"{P5} {TRN1}")),
+        *("indicative", 0, "registration july of 2026-06-20 was registered after its results were published"),
+    ),
+    # Runs that a side does not list shall start after the registration.
+    "no list, and results of one side were published": (
+        compared(sound(), True, **published_of(P5)),
+        *("indicative", 0, f"after results on {P5} were published"),
+    ),
+    "no list, and results of both sides were published": (
+        compared(sound(), True, **published_of(f"{P5} {TRN1}")),
+        *("indicative", 0, f"after results on {P5} were published"),
+    ),
+    # The last run started on the 13th: what was published on the 14th may have had them all.
+    "runs of publications that are lost may have been any": (
+        compared(sound(), True, **published_of("*@2026-07-14")),
+        *("indicative", 0, ""),
+    ),
+    "publications that are lost were before all runs": (
+        compared(sound(), True, **published_of("*@2026-06-20")),
+        *("proven", 0, ""),
+    ),
+    # Three are listed in advance, of the 21st to 23rd. One of the 19th is not.
+    "a list has all runs that started after the registration": (
+        compared(AGAIN, True, listed=listed(*(f"{name}b" for name in TRAINIUMS)), **of_july(14)),
+        *("proven", 0, ""),
+    ),
+    "a list leaves out no run that started after the registration": (
+        compared(BAD, True, listed=listed(*(f"{name}b" for name in TRAINIUMS)), **of_july(14)),
+        *("indicative", 0, "without run bad"),
+    ),
+    # Registered on the 14th, after the six runs of the sound comparison, each of which is made again.
+    "a pilot registered after a supported comparison is judged by its own runs": (
+        compared(AGAIN, True, **of_july(14, published_types=f"{P5}@2026-07-03 {TRN1}@2026-07-13")),
+        *("proven", 0, "earlier runs are not judged: 6"),
+    ),
+    # A build had published the first of the new runs on either machine before it read the registration.
+    "a pilot registered after its own results": (
+        compared(AGAIN, True, **of_july(14, published_types=f"{P5}@2026-07-16 {TRN1}@2026-07-21")),
+        *("indicative", 0, f"after results on {P5} were published"),
+    ),
+    "a pilot without runs": (
+        compared(sound(), True, **of_july(14, published_types=f"{P5}@2026-07-03 {TRN1}@2026-07-13")),
+        *("indicative", 0, f"none on {P5} started after it"),
+    ),
+    # The six runs of before declare another workload. One of them in the days of the pilot may hide a failure, and one
+    # that compiled what its runs load.
+    "runs under an older label are no part of a pilot registered later": (
+        compared(RENAMED, True, **of_july(14)),
+        *("proven", 0, ""),
+    ),
+    "a run under an older label in the days of the pilot": (
+        compared([RENAMED[0] | {"day": 17}, *RENAMED[1:]], True, **of_july(14)),
+        *("indicative", 0, "declare the workload elsewhere"),
+    ),
+    "a run under an older label that compiled": (
+        compared(
+            [RENAMED[0] | {"record": OLD_LABEL["record"] | {"purpose": "compile_only"}}, *RENAMED[1:]],
+            True,
+            **of_july(14),
+        ),
+        *("indicative", 0, "declare the workload elsewhere"),
+    ),
+    "a listed run that is not recorded is missing": (
+        compared(sound(), True, listed=listed(*GPUS, "gpu-4"), **of_july(5)),
+        *("indicative", 0, "run gpu-4 that the registration lists is not recorded"),
+    ),
+    "a registration in the other direction counts for nothing": (
+        compared(sound(), True, registration={"target_value": None, "target_direction": "max"}),
+        *("not comparable", 0, "registration july has the direction max for eval_loss and its runs min"),
+    ),
+    "a side that began before the registration must be listed": (
+        compared(sound(), True, **of_july(5)),
+        *("indicative", 0, "does not list the runs of that side"),
+    ),
+    "a side that began before the registration is listed": (
+        compared(sound(), True, listed=listed(*GPUS), **of_july(5)),
+        *("proven", 0, ""),
+    ),
+    # The run of the 2nd lies between the two that are listed.
+    "a list without a run between two of its own": (
+        compared(sound(), True, listed=listed("gpu-1", "gpu-3"), **of_july(5)),
+        *("indicative", 0, "without run gpu-2"),
+    ),
+    "a failed run of other work that leaves a field out changes nothing": (
+        compared(added(OTHER_WORK)(sound()), True),
+        *("proven", 0, ""),
+    ),
+    "later runs do not change a registered verdict": (
+        compared(LATE(sound()), True),
+        *("proven", 0, "later runs are not judged: 3"),
+    ),
+    # The last planned run started on the 13th; what runs on the 25th, in a pair of its own or not, came after it.
+    "later runs of the same work under another label": (
+        compared(later(workload_id="elsewhere"), True),
+        *("proven", 0, ""),
+    ),
+    "later runs of the same work that leave a field out": (compared(later(precision=None), True), "proven", 0, ""),
+    # Without a registration nothing ends what is compared.
+    "later runs under another label and no registration": (
+        compared(later(workload_id="elsewhere"), False),
+        *("indicative", 0, "of the same work"),
+    ),
+    "later runs that leave a field out and no registration": (
+        compared(later(precision=None), False),
+        *("indicative", 0, "of the same work"),
+    ),
+    "one fleet is clustered by day and states it": (
+        compared([run | ({"machine": "i-0one"} if run["kind"] == TRN1 else {}) for run in sound()], True),
+        *("proven", 0, "on these machines"),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "expected", "excluded_count", "sentence"), DECIDED.values(), ids=[*DECIDED], indirect=["row"]
+)
+def test_what_was_registered_decides(row: dict[str, Any], expected: str, excluded_count: int, sentence: str) -> None:
+    assert (row["verdict"], row["excluded_run_count"]) == (expected, excluded_count), row["verdict_reason"]
+    assert sentence in row["verdict_reason"]
+    # What a reason is of a verdict below proven is none of one that is.
+    assert expected != "proven" or not any(other in row["verdict_reason"] for other in NOT_PROVEN)
+
+
+NOT_PROVEN = [sentence for _, expected, _, sentence in DECIDED.values() if expected != "proven" and sentence]
 
 
 @pytest.mark.parametrize(("day", "looks"), [(date(2026, 7, 14), 2), (date(2026, 6, 25), 1)])
@@ -1102,70 +1199,6 @@ def test_a_superseded_registration_with_results_is_a_comparison_of_its_own(day: 
         columns = "verdict, registered_comparison_count, expected_false_count"
         sql = f"select {columns} from mart_silicon_comparison where cost_basis = 'effective'"
         assert lab.ask(sql, "mart_silicon_comparison") == [("proven", looks, Decimal(looks) / 20)]
-
-
-def test_an_exclusion_that_was_read_after_the_results_does_not_count() -> None:
-    """It is dated before all runs; the fourth Trainium run costs 21.50, twice as much as the first."""
-    runs = added(EXPENSIVE | {"run_id": "trainium-4", "day": 10})(sound())
-    late = {"run_id": "trainium-4", "reason": "its node was slow", "excluded_on": date(2026, 6, 25)}
-    for types, expected in ((P5, ("proven", 1)), (f"{P5} {TRN1}", ("indicative", 0))):
-        row = verdict(runs, True, [late | {"published_types": types}])
-        assert (row["verdict"], row["excluded_run_count"]) == expected
-
-
-def test_a_listed_run_that_is_not_recorded_is_missing() -> None:
-    after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
-    names = ("gpu-1", "gpu-2", "gpu-3", "gpu-4")
-    listed = [{"run_id": name, "accelerator_family": "gpu", "is_listed": True} for name in names]
-    row = verdict(sound(), True, listed=listed, **after)
-    assert (row["verdict"], "run gpu-4 that the registration lists is not recorded" in row["verdict_reason"]) == (
-        "indicative",
-        True,
-    )
-
-
-def test_a_registration_in_the_other_direction_counts_for_nothing() -> None:
-    row = verdict(sound(), True, registration={"target_value": None, "target_direction": "max"})
-    assert row["verdict"] == "not comparable"
-    assert "registration july has the direction max for eval_loss and its runs min" in row["verdict_reason"]
-
-
-def test_an_exclusion_of_before_the_first_result_counts() -> None:
-    early = [{"run_id": "trainium-4", "reason": "its node was slow", "excluded_on": date(2026, 7, 10)}]
-    row = verdict(added(EXPENSIVE | {"run_id": "trainium-4"})(sound()), True, early)
-    assert (row["verdict"], row["excluded_run_count"]) == ("proven", 1)
-
-
-def excluded(*numbers: int) -> list[dict[str, Any]]:
-    return [
-        {"run_id": f"trainium-{number}", "reason": "its node was slow", "excluded_on": date(2026, 7, 10)}
-        for number in numbers
-    ]
-
-
-@pytest.mark.parametrize(
-    ("numbers", "expected", "reason"),
-    [
-        ((3,), "indicative", "3 runs on GPU and 2 runs on Trainium, where 3 a side are needed"),
-        ((1, 2, 3), "not comparable", "all completed runs of a side are excluded; register other runs"),
-    ],
-)
-def test_registered_runs_that_are_excluded_are_missing(numbers: tuple[int, ...], expected: str, reason: str) -> None:
-    row = verdict(sound(), True, excluded(*numbers))
-    assert (row["verdict"], row["excluded_run_count"]) == (expected, len(numbers))
-    assert reason in row["verdict_reason"]
-
-
-def test_a_side_that_began_before_the_registration_must_be_listed() -> None:
-    after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
-    row = verdict(sound(), True, **after)
-    assert (row["verdict"], "does not list the runs of that side" in row["verdict_reason"]) == ("indicative", True)
-    names = ("gpu-1", "gpu-2", "gpu-3")
-    listed = [{"run_id": name, "accelerator_family": "gpu", "is_listed": True} for name in names]
-    assert verdict(sound(), True, listed=listed, **after)["verdict"] == "proven"
-    # The run of the 2nd lies between the two that are listed.
-    row = verdict(sound(), True, listed=[listed[0], listed[2]], **after)
-    assert (row["verdict"], "without run gpu-2" in row["verdict_reason"]) == ("indicative", True)
 
 
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
@@ -1181,33 +1214,3 @@ def test_a_price_change_inside_a_side_proves_nothing(is_registered: bool) -> Non
     ]
     row = verdict(runs, is_registered)
     assert (row["verdict"], "at list prices of 2026-07-13" in row["verdict_reason"]) == ("indicative", True)
-
-
-def test_a_failed_run_of_other_work_that_leaves_a_field_out_changes_nothing() -> None:
-    other = added(FAILED | {"run_id": "other", "status": "failed", "record": {"precision": None, "dataset": "books"}})
-    assert verdict(other(sound()), True)["verdict"] == "proven"
-
-
-def test_later_runs_do_not_change_a_registered_verdict() -> None:
-    later = added(
-        *(EXPENSIVE | {"run_id": f"trainium-{n}", "machine": f"i-0late{n}", "day": 20 + n} for n in (4, 5, 6))
-    )
-    row = verdict(later(sound()), True)
-    assert (row["verdict"], row["candidate_run_count"]) == ("proven", 3)
-    assert "later runs are not judged: 3" in row["verdict_reason"]
-
-
-@pytest.mark.parametrize("record", [{"workload_id": "elsewhere"}, {"precision": None}])
-def test_later_runs_of_the_same_work_do_not_change_a_registered_verdict(record: dict[str, Any]) -> None:
-    """The last planned run started on the 13th; what runs on the 25th, in a pair of its own or not, came after it."""
-    later = added(EXPENSIVE | {"run_id": "later", "record": record})(sound())
-    assert verdict(later, True)["verdict"] == "proven"
-    # Without a registration nothing ends what is compared.
-    row = verdict(later, False)
-    assert (row["verdict"], "of the same work" in row["verdict_reason"]) == ("indicative", True)
-
-
-def test_one_fleet_is_clustered_by_day_and_states_it() -> None:
-    runs = [run | ({"machine": "i-0one"} if run["kind"] == TRN1 else {}) for run in sound()]
-    row = verdict(runs, True)
-    assert (row["verdict"], "on these machines" in row["verdict_reason"]) == ("proven", True)
