@@ -21,7 +21,7 @@ SHARED_DATA = TESTS.parents[1] / "shared" / "data"
 # A worker takes whole files, so the longest start first; those that wait for a server before those that compute.
 LONGEST = (
     *("defs/test_services.py", "golden/test_stories.py", "unit/test_run_mlflow.py", "dashboard/test_pages.py"),
-    *("defs/test_runs.py", "golden/test_routes_to_a_false_proof.py", "dashboard/test_access.py"),
+    *("defs/test_runs.py", "dashboard/test_access.py"),
     *("unit/demo/test_demo_queries.py", "dashboard/test_browser.py", "unit/test_source_jobs.py"),
     *("evidence/test_forged_packs.py", "real/test_real_bills.py", "unit/test_report.py", "unit/test_explain.py"),
     *("real/test_real_nise.py", "unit/test_mart_copy.py", "real/test_real_currencies.py"),

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ WORK = {
 WORKLOAD = "llama / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss <= 2.05"
 WORKLOAD_WITHOUT_TARGET = "llama / corp-v3 / seq 8192 / batch 256 / bf16 / no target"
 Runs = list[dict[str, Any]]
+Records = dict[str, list[dict[str, Any]]]
 
 
 def sound() -> Runs:
@@ -77,6 +79,7 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
                     "line_item_usage_end_date": f"{start + timedelta(hours=1):%Y-%m-%d %H:%M:%S}",
                     "line_item_usage_type": f"USW2-BoxUsage:{run['kind']}",
                     "product_region_code": run.get("region", "us-west-2"),
+                    "line_item_usage_account_id": "000033334444",
                     "line_item_resource_id": run["machine"],
                     "line_item_usage_amount": f"{billed:.6f}",
                     "line_item_unblended_cost": f"{listed * run.get('paid', 1):.6f}",
@@ -165,17 +168,68 @@ def proof(exclusions: list[dict[str, Any]] | None = None, **more: Any) -> dict[s
     }
 
 
-def verdict(
-    runs: Runs, is_registered: bool, exclusions: list[dict[str, Any]] | None = None, **more: Any
-) -> dict[str, Any]:
-    """The effective row of the comparison."""
-    lines, records = tables(runs)
-    with Lab({"2026-07": lines}, records, registrations=proof(exclusions, **more) if is_registered else {}) as lab:
-        rows = lab.ask(
-            "select * from mart_silicon_comparison where cost_basis = 'effective'", "mart_silicon_comparison"
-        )
+def effective_rows(lines: Runs, runs: Records, registrations: Records) -> list[dict[str, Any]]:
+    """The effective rows of the comparisons, without those of runs that declare to be elsewhere."""
+    sql = "select * from mart_silicon_comparison where cost_basis = 'effective' and workload_id not like '%elsewhere'"
+    with Lab({"2026-07": lines}, runs, registrations=registrations) as lab:
+        rows = lab.ask(sql, "mart_silicon_comparison")
         names = [name for name, *_ in lab.ask("describe mart_silicon_comparison", "mart_silicon_comparison")]
-    return dict(zip(names, rows[0], strict=True))
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def verdict(runs: Runs, is_registered: bool) -> dict[str, Any]:
+    """The effective row of a comparison that is alone on its bill."""
+    return effective_rows(*tables(runs), proof() if is_registered else {})[0]
+
+
+COMPARED: list[tuple[Runs, Records]] = []
+NAMES = (
+    "run_id",
+    "model",
+    "workload_id",
+    "parent_run_id",
+    "compile_run_id",
+    "registration",
+    "supersedes",
+    "tag_run_id",
+)
+
+
+def compared(runs: Runs, is_registered: bool, exclusions: Runs | None = None, **more: Any) -> int:
+    """The number of a comparison that is on one bill with all others: in its own account, each name with the number."""
+    number = len(COMPARED)
+
+    def own(row: dict[str, Any]) -> dict[str, Any]:
+        named = {name: f"~{number}~{row[name]}" for name in NAMES if row.get(name)}
+        machines = ("resource_id", "line_item_resource_id")
+        named |= {name: f"{row[name]}~{number}~" for name in machines if row.get(name)}
+        accounts = ("account_id", "line_item_usage_account_id")
+        return row | named | {name: f"{number:012}" for name in accounts if name in row}
+
+    lines, records = tables(runs)
+    registered = proof(exclusions, **more) if is_registered else {}
+    owned = {name: [own(row) for row in rows] for name, rows in (records | registered).items()}
+    COMPARED.append(([own(line) for line in lines], owned))
+    return number
+
+
+@pytest.fixture(scope="module")
+def compared_rows() -> dict[int, dict[str, Any]]:
+    """The effective row of each comparison by its number, which its texts no longer have."""
+    lines, records = zip(*COMPARED, strict=True)
+    whole: Records = {}
+    for name, rows in chain(*(own.items() for own in records)):
+        whole.setdefault(name, []).extend(rows)
+    made = {int(row["workload_id"].split("~")[1]): row for row in effective_rows([*chain(*lines)], whole, whole)}
+    return {
+        number: row | {"verdict_reason": row["verdict_reason"].replace(f"~{number}~", "")}
+        for number, row in made.items()
+    }
+
+
+@pytest.fixture
+def row(compared_rows: dict[int, dict[str, Any]], request: pytest.FixtureRequest) -> dict[str, Any]:
+    return compared_rows[request.param]
 
 
 @pytest.mark.parametrize(("is_registered", "expected"), [(True, "proven"), (False, "supported")])
@@ -551,23 +605,49 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
 }
 
 
-@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
-@pytest.mark.parametrize("route", ROUTES)
-def test_no_route_ends_proven_or_supported(route: str, is_registered: bool) -> None:
-    change, sentence = ROUTES[route]
-    row = verdict(change(sound()), is_registered)
+# Prices are those of the whole bill, of one region each, in one currency and of one day.
+ALONE = (
+    "a negotiated rate on one side",
+    "GPU runs of an expensive region",
+    "runs of two regions without a common price",
+    "a failed run that is billed in euros",
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        pytest.param(compared(change(sound()), is_registered), sentence, id=f"{route}-{name}")
+        for route, (change, sentence) in ROUTES.items()
+        if route not in ALONE
+        for name, is_registered in (("registered", True), ("not registered", False))
+    ],
+    indirect=["row"],
+)
+def test_no_route_ends_proven_or_supported(row: dict[str, Any], sentence: str) -> None:
     assert row["verdict"] in ("indicative", "not comparable"), row["verdict_reason"]
     assert sentence in row["verdict_reason"]
 
 
-def test_runs_on_no_bill_bear_nothing_of_a_compile_run() -> None:
+@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
+@pytest.mark.parametrize("route", ALONE)
+def test_no_route_by_prices_ends_proven_or_supported(route: str, is_registered: bool) -> None:
+    change, sentence = ROUTES[route]
+    test_no_route_ends_proven_or_supported(verdict(change(sound()), is_registered), sentence)
+
+
+def with_unbilled_compiles() -> Runs:
+    load = {"record": {"compile_run_id": "compile", "workload_id": "other"}, "hours": 0.01, "day": 2, "loss": None}
+    unbilled = [{"run_id": f"u-{n}", "kind": TRN1, "machine": f"i-0u{n}", "is_billed": False} | load for n in range(60)]
+    return [*compiled(hours=1)(sound()), *unbilled]
+
+
+@pytest.mark.parametrize("row", [compared(with_unbilled_compiles(), True)], indirect=True)
+def test_runs_on_no_bill_bear_nothing_of_a_compile_run(row: dict[str, Any]) -> None:
     """An hour of compiling, $21.50, makes 35.58 of three Trainium runs 57.08; GPU runs cost 145.75: 60.8 % less.
 
     Sixty runs on no bill load it too: with a part each, the three would have borne a dollar of it and be proven.
     """
-    load = {"record": {"compile_run_id": "compile", "workload_id": "other"}, "hours": 0.01, "day": 2, "loss": None}
-    unbilled = [{"run_id": f"u-{n}", "kind": TRN1, "machine": f"i-0u{n}", "is_billed": False} | load for n in range(60)]
-    row = verdict([*compiled(hours=1)(sound()), *unbilled], True)
     assert (row["verdict"], float(row["saving_ratio"])) == ("inconclusive", pytest.approx(0.608342, abs=1e-6))
 
 
@@ -600,30 +680,54 @@ def test_a_run_that_is_billed_in_part_has_no_unit_cost() -> None:
     assert rated == [("trainium-1",)]
 
 
-@pytest.mark.parametrize("known_by", ["id", "tag"])
-def test_a_run_counts_however_its_machine_is_known(known_by: str) -> None:
-    """Its type is on the bill: where all six succeeded the comparison is decided as with recorded types.
-
-    Where the first of three planned Trainium runs failed, that failure of $21.50 counts: of three runs with one failure
-    the failure rate may be 0.905701, a success then costs about 11 + 9.6 × 21.50 = $217, and GPU's $49 may be cheaper.
-    """
-    failed = added(FAILED | {"run_id": "failed", "status": "failed", "known_by": known_by})(sound())
-    row = verdict(failed, True)
-    assert (row["candidate_run_count"], row["candidate_failed_run_count"], row["verdict"]) == (2, 1, "inconclusive")
-    row = verdict([run | {"known_by": known_by} for run in sound()], True)
+@pytest.mark.parametrize(
+    "row",
+    [compared(all_of("", known_by=known_by)(sound()), True) for known_by in ("id", "tag")],
+    indirect=True,
+    ids=["id", "tag"],
+)
+def test_a_run_counts_however_its_machine_is_known(row: dict[str, Any]) -> None:
+    """Its type is on the bill: where all six succeeded the comparison is decided as with recorded types."""
     assert (row["verdict"], row["candidate_instance_type"], row["candidate_run_count"]) == ("proven", TRN1, 3)
     assert float(row["candidate_hours_per_unit"]) == pytest.approx(1.655 / 3, abs=1e-6)
 
 
-@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
-def test_a_trivial_target_shows_no_equal_quality(is_registered: bool) -> None:
+@pytest.mark.parametrize(
+    "row",
+    [
+        compared(added(FAILED | {"run_id": "failed", "status": "failed", "known_by": known_by})(sound()), True)
+        for known_by in ("id", "tag")
+    ],
+    indirect=True,
+    ids=["id", "tag"],
+)
+def test_a_failure_counts_however_its_machine_is_known(row: dict[str, Any]) -> None:
+    """The first of three planned Trainium runs failed, at $21.50: of three runs with one failure the failure rate may
+    be 0.905701, a success then costs about 11 + 9.6 × 21.50 = $217, and GPU's $49 may be cheaper.
+    """
+    assert (row["candidate_run_count"], row["candidate_failed_run_count"], row["verdict"]) == (2, 1, "inconclusive")
+
+
+TRIVIAL = [
+    run
+    | {"record": {"workload_id": "ours", "target_value": 3.5}}
+    | {"loss": (1.9 if run["kind"] == P5 else 3.4) + run["loss"] / 1000}
+    for run in sound()
+]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (compared(TRIVIAL, True, workload_id="ours", registration={"target_value": 3.5}), "not comparable"),
+        (compared(TRIVIAL, False), "indicative"),
+    ],
+    indirect=["row"],
+    ids=["registered", "not registered"],
+)
+def test_a_trivial_target_shows_no_equal_quality(row: dict[str, Any], expected: str) -> None:
     """Both sides meet a loss of 3.5; the GPU runs go on to 1.9 and the Trainium runs stop at 3.4."""
-    trivial = {"workload_id": "ours", "target_value": 3.5}
-    runs = [
-        run | {"record": trivial, "loss": (1.9 if run["kind"] == P5 else 3.4) + run["loss"] / 1000} for run in sound()
-    ]
-    row = verdict(runs, is_registered, workload_id="ours", registration={"target_value": 3.5})
-    assert row["verdict"] == ("not comparable" if is_registered else "indicative")
+    assert row["verdict"] == expected
     assert "final eval_loss is 1.902 on GPU and 3.402 on Trainium" in row["verdict_reason"]
 
 
@@ -642,46 +746,52 @@ def scored(loss: bool, *scores: tuple[str, str, int, Callable[[int, str], float]
 
 
 @pytest.mark.parametrize(
-    ("runs", "expected", "sentence"),
+    ("row", "expected", "sentence"),
     [
-        (scored(True), "supported", "final eval_loss is 2.002 on GPU and 2.002 on Trainium, within 1%"),
+        (
+            compared(scored(True), False),
+            "supported",
+            "final eval_loss is 2.002 on GPU and 2.002 on Trainium, within 1%",
+        ),
         # The accuracy of Trainium is half that of the GPU, and of the training split it may be.
         (
-            scored(True, ("accuracy", "eval", 100, lambda number, kind: (0.8 if kind == P5 else 0.4) + number / 1000)),
+            compared(
+                scored(True, ("accuracy", "eval", 100, lambda n, kind: (0.8 if kind == P5 else 0.4) + n / 1000)), False
+            ),
             "indicative",
             "final accuracy is 0.802 on GPU and 0.402 on Trainium, more than 1% apart",
         ),
-        (scored(True, ("loss", "train", 100, lambda number, kind: 1.0 + (kind == P5))), "supported", "final eval_loss"),
-        # A learned figure is not the same in all six runs; nor does it keep one value through a run.
-        (scored(False, ("batch_size", "eval", 100, lambda *_: 256.0)), "indicative", "no final metric is recorded"),
         (
-            scored(
-                False,
-                ("rate", "eval", 50, lambda number, _: 1 + number / 1000),
-                ("rate", "eval", 100, lambda number, _: 1 + number / 1000),
-            ),
+            compared(scored(True, ("loss", "train", 100, lambda _, kind: 1.0 + (kind == P5))), False),
+            "supported",
+            "final eval_loss",
+        ),
+        # A learned figure is not the same in all six runs; nor does it keep one value through a run.
+        (
+            compared(scored(False, ("batch_size", "eval", 100, lambda *_: 256.0)), False),
             "indicative",
             "no final metric is recorded",
         ),
         (
-            scored(False, ("loss", "train", 100, lambda number, _: 2 + number / 1000)),
+            compared(scored(False, *(("rate", "eval", step, lambda n, _: 1 + n / 1000) for step in (50, 100))), False),
+            "indicative",
+            "no final metric is recorded",
+        ),
+        (
+            compared(scored(False, ("loss", "train", 100, lambda n, _: 2 + n / 1000)), False),
             "indicative",
             "no final metric is recorded",
         ),
     ],
+    indirect=["row"],
     ids=["loss alone", "another metric differs", "train differs", "set in all runs", "still in a run", "train alone"],
 )
-def test_every_final_metric_of_an_evaluation_split_agrees(runs: Runs, expected: str, sentence: str) -> None:
-    row = verdict(runs, False)
+def test_every_final_metric_of_an_evaluation_split_agrees(row: dict[str, Any], expected: str, sentence: str) -> None:
     assert (row["verdict"], sentence in row["verdict_reason"]) == (expected, True), row["verdict_reason"]
 
 
-@pytest.mark.parametrize(("size", "verdict_of"), [(1e9, "supported"), (5e8, "not comparable")])
-def test_a_job_of_two_runs_is_compared_by_the_epochs_of_both(size: float, verdict_of: str) -> None:
-    """Each GPU job is two runs of two epochs; the second counts on from the first, in epochs of so many tokens.
-
-    Twice 0.8, 0.88 and 0.968 hours are 12 epochs: 2 × 2.648 × 55.04 / 12 = 24.290987.
-    """
+def in_two_halves(size: float) -> Runs:
+    """Each GPU job is two runs of two epochs; the second counts on from the first, in epochs of so many tokens."""
     record = NO_TARGET | {"dataset_tokens": 1e9}
     runs = []
     for run in sound():
@@ -692,41 +802,65 @@ def test_a_job_of_two_runs_is_compared_by_the_epochs_of_both(size: float, verdic
             later = {"epochs": [(3, 2e9 + size), (4, 2e9 + 2 * size)], "run_id": f"{run['run_id']}-b"}
             resumed = {"parent_run_id": run["run_id"], "base_checkpoint_id": "saved"}
             runs.append(run | later | {"machine": f"{run['machine']}b", "hour": 12, "record": record | resumed})
-    row = verdict(runs, False)
-    assert (row["verdict"], row["baseline_run_count"]) == (verdict_of, 3), row["verdict_reason"]
-    if verdict_of == "not comparable":
-        assert "an epoch of run gpu-1-b has 50.0% of the dataset's tokens" in row["verdict_reason"]
-    else:
-        assert float(row["baseline_unit_cost_usd"]) == pytest.approx(24.290987, abs=1e-6)
+    return runs
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (lambda number, step: 2 + number / 1000 - step / 1000, "proven"),
-        # Set in all runs; kept through each run.
-        (lambda number, step: 0.1, "indicative"),
-        (lambda number, step: 2 + number / 1000, "indicative"),
-    ],
-    ids=["moves", "set in all runs", "still in a run"],
-)
-def test_a_registered_metric_that_was_set_shows_no_quality(value: Callable[[int, int], float], expected: str) -> None:
+@pytest.mark.parametrize("row", [compared(in_two_halves(1e9), False)], indirect=True)
+def test_a_job_of_two_runs_is_compared_by_the_epochs_of_both(row: dict[str, Any]) -> None:
+    """Twice 0.8, 0.88 and 0.968 hours are 12 epochs: 2 × 2.648 × 55.04 / 12 = 24.290987."""
+    assert (row["verdict"], row["baseline_run_count"]) == ("supported", 3), row["verdict_reason"]
+    assert float(row["baseline_unit_cost_usd"]) == pytest.approx(24.290987, abs=1e-6)
+
+
+@pytest.mark.parametrize("row", [compared(in_two_halves(5e8), False)], indirect=True)
+def test_a_job_whose_second_run_has_half_epochs_is_not_comparable(row: dict[str, Any]) -> None:
+    assert (row["verdict"], row["baseline_run_count"]) == ("not comparable", 3), row["verdict_reason"]
+    assert "an epoch of run gpu-1-b has 50.0% of the dataset's tokens" in row["verdict_reason"]
+
+
+def of_a_rate(value: Callable[[int, int], float]) -> int:
     """The loss of Trainium is worse by 1.5, and the registration is of a rate that both sides share."""
     scores = [("rate", "eval", step, lambda number, kind, at=step: value(number, at)) for step in (50, 100)]
     runs = [run | {"loss": run["loss"] + 1.5 * (run["kind"] == TRN1)} for run in scored(True, *scores)]
     metric = {"target_metric": "rate", "target_value": None, "workload_id": WORKLOAD_WITHOUT_TARGET}
-    row = verdict(runs, True, registration=metric)
+    return compared(runs, True, registration=metric)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (of_a_rate(lambda number, step: 2 + number / 1000 - step / 1000), "proven"),
+        # Set in all runs; kept through each run.
+        (of_a_rate(lambda number, step: 0.1), "indicative"),
+        (of_a_rate(lambda number, step: 2 + number / 1000), "indicative"),
+    ],
+    indirect=["row"],
+    ids=["moves", "set in all runs", "still in a run"],
+)
+def test_a_registered_metric_that_was_set_shows_no_quality(row: dict[str, Any], expected: str) -> None:
     assert (row["verdict"], row["quality_metric"]) == (expected, "rate")
     assert ("rate has one value at all steps of a run, or in all runs" in row["verdict_reason"]) == (
         expected == "indicative"
     )
 
 
-@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
-@pytest.mark.parametrize("change", [{"seq_len": 4096}, {"dataset": "corp-v4"}, {"precision": "fp8"}])
-def test_a_declared_workload_hides_no_difference(change: dict[str, Any], is_registered: bool) -> None:
-    runs = record("trainium", workload_id="ours", **change)(record("gpu", workload_id="ours")(sound()))
-    row = verdict(runs, is_registered, workload_id="ours")
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(
+            compared(
+                record("trainium", workload_id="ours", **change)(record("gpu", workload_id="ours")(sound())),
+                is_registered,
+                workload_id="ours",
+            ),
+            id=f"{next(iter(change))}-{'registered' if is_registered else 'not registered'}",
+        )
+        for change in ({"seq_len": 4096}, {"dataset": "corp-v4"}, {"precision": "fp8"})
+        for is_registered in (True, False)
+    ],
+    indirect=True,
+)
+def test_a_declared_workload_hides_no_difference(row: dict[str, Any]) -> None:
     assert (row["verdict"], "runs of the workload have different" in row["verdict_reason"]) == ("not comparable", True)
 
 
@@ -735,121 +869,90 @@ def unread(run_id: str | None = "lost", **known: Any) -> Callable[[Runs], Runs]:
     return lambda runs: [*runs, {"unread": {"run_id": run_id, **known}}]
 
 
+# A record of a run of which no more is known may be one of any comparison.
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
 @pytest.mark.parametrize(
-    ("route", "expected"),
-    [
-        (unread(), "a record of run lost cannot be read"),
-        (unread(None), "a record of a run that is not known cannot be read"),
-        (unread(**WORK, instance_type=TRN1, started_at=datetime(2026, 7, 12)), "a record of run lost cannot be read"),
-        (unread(**WORK, last_seen_at=datetime(2026, 6, 30)), None),
-        (unread(**WORK | {"model": "small"}), None),
-        (unread(**WORK | {"target_value": 3.0}), None),
-        (unread(**WORK, instance_type="g6e.12xlarge"), None),
-        (unread(workload_id="another"), None),
-    ],
+    ("run_id", "expected"),
+    [("lost", "a record of run lost cannot be read"), (None, "a record of a run that is not known cannot be read")],
 )
-def test_no_verdict_stands_where_a_run_may_be_missing(
-    route: Callable[[Runs], Runs], expected: str | None, is_registered: bool
-) -> None:
+def test_no_verdict_stands_where_any_run_may_be_missing(run_id: str | None, expected: str, is_registered: bool) -> None:
+    row = verdict(unread(run_id)(sound()), is_registered)
+    assert (row["verdict"], expected in row["verdict_reason"]) == ("indicative", True)
+
+
+@pytest.mark.parametrize(
+    ("row", "decided", "expected"),
+    [
+        (compared(unread(**known)(sound()), decided == "proven"), decided, expected)
+        for decided in ("proven", "supported")
+        for known, expected in (
+            (
+                WORK | {"instance_type": TRN1, "started_at": datetime(2026, 7, 12)},
+                "a record of run lost cannot be read",
+            ),
+            (WORK | {"last_seen_at": datetime(2026, 6, 30)}, None),
+            (WORK | {"model": "small"}, None),
+            (WORK | {"target_value": 3.0}, None),
+            (WORK | {"instance_type": "g6e.12xlarge"}, None),
+            ({"workload_id": "another"}, None),
+        )
+    ],
+    indirect=["row"],
+)
+def test_no_verdict_stands_where_a_run_may_be_missing(row: dict[str, Any], decided: str, expected: str | None) -> None:
     """What the events that can be read show of the run leaves it in the pair, or takes it to another."""
-    row = verdict(route(sound()), is_registered)
-    decided = "proven" if is_registered else "supported"
     assert row["verdict"] == ("indicative" if expected else decided)
     assert (expected or "") in row["verdict_reason"]
+
+
+def listed(*names: str) -> Runs:
+    return [
+        {
+            "run_id": name,
+            "accelerator_family": "gpu" if name.startswith(("gpu", "leg")) else "trainium",
+            "is_listed": True,
+        }
+        for name in names
+    ]
 
 
 LISTED = ("gpu-1", "gpu-2", "gpu-3", "trainium-1", "trainium-2", "trainium-3", "failed")
 
 
-@pytest.mark.parametrize("is_listed", [True, False], ids=["listed", "after the registration"])
+OF_NO_PAIR = {
+    "another type": (
+        {"kind": "trn1n.32xlarge"},
+        "ran on trn1n.32xlarge machines, where none completed and is not compared",
+    ),
+    "another target": (
+        {"record": {"target_value": 1.0}},
+        "is of the workload llama / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss",
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("row", "reason", "is_missing"),
     [
-        ({"kind": "trn1n.32xlarge"}, "ran on trn1n.32xlarge machines, where none completed and is not compared"),
-        (
-            {"record": {"target_value": 1.0}},
-            "is of the workload llama / corp-v3 / seq 8192 / batch 256 / bf16 / eval_loss",
-        ),
+        pytest.param(
+            compared(
+                added(FAILED | {"run_id": "failed", "status": "failed", "day": 12} | changes)(sound()),
+                True,
+                listed=listed(*LISTED) if is_listed else [],
+            ),
+            reason,
+            # Of a target of its own, only the list shows that it is of the comparison.
+            is_listed or "kind" in changes,
+            id=f"{name}-{'listed' if is_listed else 'after the registration'}",
+        )
+        for name, (changes, reason) in OF_NO_PAIR.items()
+        for is_listed in (True, False)
     ],
-    ids=["another type", "another target"],
+    indirect=["row"],
 )
-def test_a_registered_run_of_no_pair_is_missing(changes: dict[str, Any], reason: str, is_listed: bool) -> None:
+def test_a_registered_run_of_no_pair_is_missing(row: dict[str, Any], reason: str, is_missing: bool) -> None:
     """A fourth Trainium run fails where no other completes: on its own type, or towards a target of its own."""
-    runs = added(FAILED | {"run_id": "failed", "status": "failed", "day": 12} | changes)(sound())
-    listed = [
-        {"run_id": name, "accelerator_family": "gpu" if "gpu" in name else "trainium", "is_listed": True}
-        for name in LISTED
-    ]
-    row = verdict(runs, True, listed=listed if is_listed else [])
-    # Of a target of its own, only the list shows that it is of the comparison.
-    is_missing = is_listed or "kind" in changes
     assert (row["verdict"], reason in row["verdict_reason"]) == (("indicative" if is_missing else "proven"), is_missing)
-
-
-def test_an_exclusion_of_after_the_first_result_does_not_count() -> None:
-    """A fourth run of one hour, excluded on the 26th, when the first Trainium run had ended on the 11th."""
-    late = [{"run_id": "trainium-4", "reason": "its node was slow", "excluded_on": date(2026, 7, 26)}]
-    runs = added(EXPENSIVE | {"run_id": "trainium-4", "day": 10})(sound())
-    row = verdict(runs, True, late)
-    assert (row["verdict"], row["excluded_run_count"]) == ("indicative", 0)
-    assert "the exclusion of run trainium-4 of 2026-07-26" in row["verdict_reason"]
-
-
-def test_a_registration_of_after_all_results_counts_for_nothing() -> None:
-    """Both sides are listed, on a day when all six runs had ended."""
-    late: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 31)}}
-    listed = [
-        {"run_id": run["run_id"], "accelerator_family": FAMILY[run["kind"]], "is_listed": True} for run in sound()
-    ]
-    row = verdict(sound(), True, listed=listed, **late)
-    assert (row["verdict"], "came after the first results of both sides" in row["verdict_reason"]) == (
-        "indicative",
-        True,
-    )
-
-
-@pytest.mark.parametrize(
-    ("types", "expected", "reason"),
-    [
-        # Both sides are listed. Of one whose results are published, the list holds every run.
-        (P5, "proven", "registered as july on 2026-06-20"),
-        (
-            f"{P5} {TRN1}",
-            "indicative",
-            "registration july of 2026-06-20 was registered after its results were published",
-        ),
-    ],
-)
-def test_a_registration_that_was_read_after_its_results_counts_for_nothing(
-    types: str, expected: str, reason: str
-) -> None:
-    listed = [
-        {"run_id": run["run_id"], "accelerator_family": FAMILY[run["kind"]], "is_listed": True} for run in sound()
-    ]
-    row = verdict(sound(), True, listed=listed, registration={"published_types": types})
-    assert (row["verdict"], reason in row["verdict_reason"]) == (expected, True)
-    # Runs that a side does not list shall start after the registration.
-    row = verdict(sound(), True, registration={"published_types": types})
-    assert (row["verdict"], f"after results on {P5} were published" in row["verdict_reason"]) == ("indicative", True)
-
-
-def test_runs_of_publications_that_are_lost_may_have_been_any() -> None:
-    """The last run started on the 13th: what was published on the 14th may have had them all."""
-    for types, expected in (("*@2026-07-14", "indicative"), ("*@2026-06-20", "proven")):
-        assert verdict(sound(), True, registration={"published_types": types})["verdict"] == expected
-
-
-def test_a_list_leaves_out_no_run_that_started_after_the_registration() -> None:
-    """Three are listed in advance, of the 21st to 23rd. One of the 19th is not."""
-    runs = sound() + again(sound())
-    bad = added({"like": "trainium-1b", "run_id": "bad", "machine": "i-0bad", "day": 19})(runs)
-    listed = [
-        {"run_id": f"trainium-{number}b", "accelerator_family": "trainium", "is_listed": True} for number in (1, 2, 3)
-    ]
-    for made, expected in ((runs, "proven"), (bad, "indicative")):
-        row = verdict(made, True, listed=listed, registration={"registered_on": date(2026, 7, 14)})
-        assert (row["verdict"], "without run bad" in row["verdict_reason"]) == (expected, expected != "proven")
 
 
 def again(runs: Runs) -> Runs:
@@ -866,26 +969,6 @@ def again(runs: Runs) -> Runs:
     ]
 
 
-@pytest.mark.parametrize(
-    ("types", "expected", "reason"),
-    [
-        (f"{P5}@2026-07-03 {TRN1}@2026-07-13", "proven", "earlier runs are not judged: 6"),
-        # A build had published the first of the new runs on either machine before it read the registration.
-        (f"{P5}@2026-07-16 {TRN1}@2026-07-21", "indicative", f"after results on {P5} were published"),
-    ],
-)
-def test_a_pilot_registered_after_a_supported_comparison_is_judged_by_its_own_runs(
-    types: str, expected: str, reason: str
-) -> None:
-    """Registered on the 14th, after the six runs of the sound comparison, each of which is made again."""
-    pilot: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 14), "published_types": types}}
-    row = verdict(sound() + again(sound()), True, **pilot)
-    assert (row["verdict"], reason in row["verdict_reason"]) == (expected, True)
-    # Until then it has no runs.
-    row = verdict(sound(), True, **pilot)
-    assert (row["verdict"], f"none on {P5} started after it" in row["verdict_reason"]) == ("indicative", True)
-
-
 def in_two(of: str, leg: dict[str, Any], **rest: Any) -> Runs:
     """The six runs, of which one resumes `leg`, a run of the same machine type that failed."""
     resumed = rest | {"record": {"parent_run_id": "leg", "base_checkpoint_id": "saved"}}
@@ -895,45 +978,215 @@ def in_two(of: str, leg: dict[str, Any], **rest: Any) -> Runs:
     )(runs)
 
 
-def test_a_job_is_excluded_whole() -> None:
-    """An hour at $21.50 of the job of trainium-1 is excluded, twice what is left of it."""
-    early = [{"run_id": "leg", "reason": "its node failed", "excluded_on": date(2026, 7, 9)}]
-    row = verdict(in_two("trainium-1", {"day": 10, "hours": 1.0}), True, early)
-    assert (row["verdict"], row["excluded_run_count"]) == ("indicative", 1)
-    assert "runs leg and trainium-1 are one job, of which the former is not compared" in row["verdict_reason"]
+def excluded(*numbers: int, on: date = date(2026, 7, 10), **more: Any) -> Runs:
+    return [{"run_id": f"trainium-{n}", "reason": "its node was slow", "excluded_on": on, **more} for n in numbers]
 
 
-def test_a_list_holds_whole_jobs() -> None:
-    """The last of the GPU is in two runs. Without the second, two successes bear the cost of three: 82.6% for 75.6%."""
-    after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
-    runs = in_two("gpu-3", {"hours": 0.8, "hour": 10}, hour=12, hours=0.168)
-    listed = [
-        {"run_id": name, "accelerator_family": "gpu", "is_listed": True} for name in ("gpu-1", "gpu-2", "leg", "gpu-3")
-    ]
-    assert verdict(runs, True, listed=listed, **after)["verdict"] == "proven"
-    row = verdict(runs, True, listed=listed[:3], **after)
-    assert (row["verdict"], row["baseline_failed_run_count"]) == ("indicative", 1)
-    assert "runs gpu-3 and leg are one job, of which the former is not compared" in row["verdict_reason"]
+def of_july(day: int, **more: Any) -> dict[str, Any]:
+    return {"registration": {"registered_on": date(2026, 7, day), **more}}
 
 
-def test_runs_under_an_older_label_are_no_part_of_a_pilot_registered_later() -> None:
-    """The six runs of before declare another workload. One of them in the days of the pilot may hide a failure, and one
-    that compiled what its runs load.
-    """
-    renamed = [run | {"record": {"workload_id": "elsewhere"}} for run in sound()]
-    registered = proof(registration={"registered_on": date(2026, 7, 14)})
-    sql = "select verdict, verdict_reason from mart_silicon_comparison where cost_basis = 'effective'"
-    compiler = {"workload_id": "elsewhere", "purpose": "compile_only"}
-    routes = (
-        (renamed[0], "proven"),
-        (renamed[0] | {"day": 17}, "indicative"),
-        (renamed[0] | {"record": compiler}, "indicative"),
-    )
-    for first, expected in routes:
-        lines, records = tables([first, *renamed[1:], *again(sound())])
-        with Lab({"2026-07": lines}, records, registrations=registered) as lab:
-            ((found, reason),) = lab.ask(f"{sql} and workload_id <> 'elsewhere'", "mart_silicon_comparison")
-        assert (found, "declare the workload elsewhere" in reason) == (expected, expected != "proven")
+def published_of(types: str) -> dict[str, Any]:
+    """Results on these types of machine were published before a build read the registration."""
+    return {"registration": {"published_types": types}}
+
+
+GPUS, TRAINIUMS = LISTED[:3], LISTED[3:6]
+FOURTH = added(EXPENSIVE | {"run_id": "trainium-4", "day": 10})(sound())
+AGAIN = sound() + again(sound())
+BAD = added({"like": "trainium-1b", "run_id": "bad", "machine": "i-0bad", "day": 19})(AGAIN)
+OLD_LABEL = {"record": {"workload_id": "elsewhere"}}
+RENAMED = [*all_of("", **OLD_LABEL)(sound()), *again(sound())]
+IN_TWO = in_two("gpu-3", {"hours": 0.8, "hour": 10}, hour=12, hours=0.168)
+LATE = added(*(EXPENSIVE | {"run_id": f"trainium-{n}", "machine": f"i-0late{n}", "day": 20 + n} for n in (4, 5, 6)))
+OTHER_WORK = FAILED | {"run_id": "other", "status": "failed", "record": {"precision": None, "dataset": "books"}}
+
+
+def later(**record: str | None) -> Runs:
+    return added(EXPENSIVE | {"run_id": "later", "record": record})(sound())
+
+
+# Of each comparison the verdict, how many runs are excluded, and a part of the reason.
+DECIDED: dict[str, tuple[int, str, int, str]] = {
+    # A fourth run of one hour, excluded on the 26th, when the first Trainium run had ended on the 11th.
+    "an exclusion of after the first result does not count": (
+        compared(FOURTH, True, excluded(4, on=date(2026, 7, 26))),
+        *("indicative", 0, "the exclusion of run trainium-4 of 2026-07-26"),
+    ),
+    "an exclusion of before the first result counts": (
+        compared(added(EXPENSIVE | {"run_id": "trainium-4"})(sound()), True, excluded(4)),
+        *("proven", 1, ""),
+    ),
+    # It is dated before all runs; the fourth Trainium run costs 21.50, twice as much as the first.
+    "an exclusion that was read after results of the other side counts": (
+        compared(FOURTH, True, excluded(4, on=date(2026, 6, 25), published_types=P5)),
+        *("proven", 1, ""),
+    ),
+    "an exclusion that was read after the results does not count": (
+        compared(FOURTH, True, excluded(4, on=date(2026, 6, 25), published_types=f"{P5} {TRN1}")),
+        *("indicative", 0, ""),
+    ),
+    "a registered run that is excluded is missing": (
+        compared(sound(), True, excluded(3)),
+        *("indicative", 1, "3 runs on GPU and 2 runs on Trainium, where 3 a side are needed"),
+    ),
+    "registered runs that are all excluded are missing": (
+        compared(sound(), True, excluded(1, 2, 3)),
+        *("not comparable", 3, "all completed runs of a side are excluded; register other runs"),
+    ),
+    # An hour at $21.50 of the job of trainium-1 is excluded, twice what is left of it.
+    "a job is excluded whole": (
+        compared(
+            in_two("trainium-1", {"day": 10, "hours": 1.0}),
+            True,
+            [{"run_id": "leg", "reason": "its node failed", "excluded_on": date(2026, 7, 9)}],
+        ),
+        *("indicative", 1, "runs leg and trainium-1 are one job, of which the former is not compared"),
+    ),
+    # The last of the GPU is in two runs. Without the second, two successes bear the cost of three: 82.6% for 75.6%.
+    "a list holds a whole job": (
+        compared(IN_TWO, True, listed=listed("gpu-1", "gpu-2", "leg", "gpu-3"), **of_july(5)),
+        *("proven", 0, ""),
+    ),
+    "a list holds half a job": (
+        compared(IN_TWO, True, listed=listed("gpu-1", "gpu-2", "leg"), **of_july(5)),
+        *("indicative", 0, "runs gpu-3 and leg are one job, of which the former is not compared"),
+    ),
+    # Both sides are listed, on a day when all six runs had ended.
+    "a registration of after all results counts for nothing": (
+        compared(sound(), True, listed=listed(*GPUS, *TRAINIUMS), **of_july(31)),
+        *("indicative", 0, "came after the first results of both sides"),
+    ),
+    # Both sides are listed. Of one whose results are published, the list holds every run.
+    "a registration that was read after results of one side counts": (
+        compared(sound(), True, listed=listed(*GPUS, *TRAINIUMS), **published_of(P5)),
+        *("proven", 0, "registered as july on 2026-06-20"),
+    ),
+    "a registration that was read after its results counts for nothing": (
+        compared(sound(), True, listed=listed(*GPUS, *TRAINIUMS), **published_of(f"{P5} {TRN1}")),
+        *("indicative", 0, "registration july of 2026-06-20 was registered after its results were published"),
+    ),
+    # Runs that a side does not list shall start after the registration.
+    "no list, and results of one side were published": (
+        compared(sound(), True, **published_of(P5)),
+        *("indicative", 0, f"after results on {P5} were published"),
+    ),
+    "no list, and results of both sides were published": (
+        compared(sound(), True, **published_of(f"{P5} {TRN1}")),
+        *("indicative", 0, f"after results on {P5} were published"),
+    ),
+    # The last run started on the 13th: what was published on the 14th may have had them all.
+    "runs of publications that are lost may have been any": (
+        compared(sound(), True, **published_of("*@2026-07-14")),
+        *("indicative", 0, ""),
+    ),
+    "publications that are lost were before all runs": (
+        compared(sound(), True, **published_of("*@2026-06-20")),
+        *("proven", 0, ""),
+    ),
+    # Three are listed in advance, of the 21st to 23rd. One of the 19th is not.
+    "a list has all runs that started after the registration": (
+        compared(AGAIN, True, listed=listed(*(f"{name}b" for name in TRAINIUMS)), **of_july(14)),
+        *("proven", 0, ""),
+    ),
+    "a list leaves out no run that started after the registration": (
+        compared(BAD, True, listed=listed(*(f"{name}b" for name in TRAINIUMS)), **of_july(14)),
+        *("indicative", 0, "without run bad"),
+    ),
+    # Registered on the 14th, after the six runs of the sound comparison, each of which is made again.
+    "a pilot registered after a supported comparison is judged by its own runs": (
+        compared(AGAIN, True, **of_july(14, published_types=f"{P5}@2026-07-03 {TRN1}@2026-07-13")),
+        *("proven", 0, "earlier runs are not judged: 6"),
+    ),
+    # A build had published the first of the new runs on either machine before it read the registration.
+    "a pilot registered after its own results": (
+        compared(AGAIN, True, **of_july(14, published_types=f"{P5}@2026-07-16 {TRN1}@2026-07-21")),
+        *("indicative", 0, f"after results on {P5} were published"),
+    ),
+    "a pilot without runs": (
+        compared(sound(), True, **of_july(14, published_types=f"{P5}@2026-07-03 {TRN1}@2026-07-13")),
+        *("indicative", 0, f"none on {P5} started after it"),
+    ),
+    # The six runs of before declare another workload. One of them in the days of the pilot may hide a failure, and one
+    # that compiled what its runs load.
+    "runs under an older label are no part of a pilot registered later": (
+        compared(RENAMED, True, **of_july(14)),
+        *("proven", 0, ""),
+    ),
+    "a run under an older label in the days of the pilot": (
+        compared([RENAMED[0] | {"day": 17}, *RENAMED[1:]], True, **of_july(14)),
+        *("indicative", 0, "declare the workload elsewhere"),
+    ),
+    "a run under an older label that compiled": (
+        compared(
+            [RENAMED[0] | {"record": OLD_LABEL["record"] | {"purpose": "compile_only"}}, *RENAMED[1:]],
+            True,
+            **of_july(14),
+        ),
+        *("indicative", 0, "declare the workload elsewhere"),
+    ),
+    "a listed run that is not recorded is missing": (
+        compared(sound(), True, listed=listed(*GPUS, "gpu-4"), **of_july(5)),
+        *("indicative", 0, "run gpu-4 that the registration lists is not recorded"),
+    ),
+    "a registration in the other direction counts for nothing": (
+        compared(sound(), True, registration={"target_value": None, "target_direction": "max"}),
+        *("not comparable", 0, "registration july has the direction max for eval_loss and its runs min"),
+    ),
+    "a side that began before the registration must be listed": (
+        compared(sound(), True, **of_july(5)),
+        *("indicative", 0, "does not list the runs of that side"),
+    ),
+    "a side that began before the registration is listed": (
+        compared(sound(), True, listed=listed(*GPUS), **of_july(5)),
+        *("proven", 0, ""),
+    ),
+    # The run of the 2nd lies between the two that are listed.
+    "a list without a run between two of its own": (
+        compared(sound(), True, listed=listed("gpu-1", "gpu-3"), **of_july(5)),
+        *("indicative", 0, "without run gpu-2"),
+    ),
+    "a failed run of other work that leaves a field out changes nothing": (
+        compared(added(OTHER_WORK)(sound()), True),
+        *("proven", 0, ""),
+    ),
+    "later runs do not change a registered verdict": (
+        compared(LATE(sound()), True),
+        *("proven", 0, "later runs are not judged: 3"),
+    ),
+    # The last planned run started on the 13th; what runs on the 25th, in a pair of its own or not, came after it.
+    "later runs of the same work under another label": (
+        compared(later(workload_id="elsewhere"), True),
+        *("proven", 0, ""),
+    ),
+    "later runs of the same work that leave a field out": (compared(later(precision=None), True), "proven", 0, ""),
+    # Without a registration nothing ends what is compared.
+    "later runs under another label and no registration": (
+        compared(later(workload_id="elsewhere"), False),
+        *("indicative", 0, "of the same work"),
+    ),
+    "later runs that leave a field out and no registration": (
+        compared(later(precision=None), False),
+        *("indicative", 0, "of the same work"),
+    ),
+    "one fleet is clustered by day and states it": (
+        compared([run | ({"machine": "i-0one"} if run["kind"] == TRN1 else {}) for run in sound()], True),
+        *("proven", 0, "on these machines"),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "expected", "excluded_count", "sentence"), DECIDED.values(), ids=[*DECIDED], indirect=["row"]
+)
+def test_what_was_registered_decides(row: dict[str, Any], expected: str, excluded_count: int, sentence: str) -> None:
+    assert (row["verdict"], row["excluded_run_count"]) == (expected, excluded_count), row["verdict_reason"]
+    assert sentence in row["verdict_reason"]
+    # What a reason is of a verdict below proven is none of one that is.
+    assert expected != "proven" or not any(other in row["verdict_reason"] for other in NOT_PROVEN)
+
+
+NOT_PROVEN = [sentence for _, expected, _, sentence in DECIDED.values() if expected != "proven" and sentence]
 
 
 @pytest.mark.parametrize(("day", "looks"), [(date(2026, 7, 14), 2), (date(2026, 6, 25), 1)])
@@ -946,70 +1199,6 @@ def test_a_superseded_registration_with_results_is_a_comparison_of_its_own(day: 
         columns = "verdict, registered_comparison_count, expected_false_count"
         sql = f"select {columns} from mart_silicon_comparison where cost_basis = 'effective'"
         assert lab.ask(sql, "mart_silicon_comparison") == [("proven", looks, Decimal(looks) / 20)]
-
-
-def test_an_exclusion_that_was_read_after_the_results_does_not_count() -> None:
-    """It is dated before all runs; the fourth Trainium run costs 21.50, twice as much as the first."""
-    runs = added(EXPENSIVE | {"run_id": "trainium-4", "day": 10})(sound())
-    late = {"run_id": "trainium-4", "reason": "its node was slow", "excluded_on": date(2026, 6, 25)}
-    for types, expected in ((P5, ("proven", 1)), (f"{P5} {TRN1}", ("indicative", 0))):
-        row = verdict(runs, True, [late | {"published_types": types}])
-        assert (row["verdict"], row["excluded_run_count"]) == expected
-
-
-def test_a_listed_run_that_is_not_recorded_is_missing() -> None:
-    after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
-    names = ("gpu-1", "gpu-2", "gpu-3", "gpu-4")
-    listed = [{"run_id": name, "accelerator_family": "gpu", "is_listed": True} for name in names]
-    row = verdict(sound(), True, listed=listed, **after)
-    assert (row["verdict"], "run gpu-4 that the registration lists is not recorded" in row["verdict_reason"]) == (
-        "indicative",
-        True,
-    )
-
-
-def test_a_registration_in_the_other_direction_counts_for_nothing() -> None:
-    row = verdict(sound(), True, registration={"target_value": None, "target_direction": "max"})
-    assert row["verdict"] == "not comparable"
-    assert "registration july has the direction max for eval_loss and its runs min" in row["verdict_reason"]
-
-
-def test_an_exclusion_of_before_the_first_result_counts() -> None:
-    early = [{"run_id": "trainium-4", "reason": "its node was slow", "excluded_on": date(2026, 7, 10)}]
-    row = verdict(added(EXPENSIVE | {"run_id": "trainium-4"})(sound()), True, early)
-    assert (row["verdict"], row["excluded_run_count"]) == ("proven", 1)
-
-
-def excluded(*numbers: int) -> list[dict[str, Any]]:
-    return [
-        {"run_id": f"trainium-{number}", "reason": "its node was slow", "excluded_on": date(2026, 7, 10)}
-        for number in numbers
-    ]
-
-
-@pytest.mark.parametrize(
-    ("numbers", "expected", "reason"),
-    [
-        ((3,), "indicative", "3 runs on GPU and 2 runs on Trainium, where 3 a side are needed"),
-        ((1, 2, 3), "not comparable", "all completed runs of a side are excluded; register other runs"),
-    ],
-)
-def test_registered_runs_that_are_excluded_are_missing(numbers: tuple[int, ...], expected: str, reason: str) -> None:
-    row = verdict(sound(), True, excluded(*numbers))
-    assert (row["verdict"], row["excluded_run_count"]) == (expected, len(numbers))
-    assert reason in row["verdict_reason"]
-
-
-def test_a_side_that_began_before_the_registration_must_be_listed() -> None:
-    after: dict[str, Any] = {"registration": {"registered_on": date(2026, 7, 5)}}
-    row = verdict(sound(), True, **after)
-    assert (row["verdict"], "does not list the runs of that side" in row["verdict_reason"]) == ("indicative", True)
-    names = ("gpu-1", "gpu-2", "gpu-3")
-    listed = [{"run_id": name, "accelerator_family": "gpu", "is_listed": True} for name in names]
-    assert verdict(sound(), True, listed=listed, **after)["verdict"] == "proven"
-    # The run of the 2nd lies between the two that are listed.
-    row = verdict(sound(), True, listed=[listed[0], listed[2]], **after)
-    assert (row["verdict"], "without run gpu-2" in row["verdict_reason"]) == ("indicative", True)
 
 
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
@@ -1025,33 +1214,3 @@ def test_a_price_change_inside_a_side_proves_nothing(is_registered: bool) -> Non
     ]
     row = verdict(runs, is_registered)
     assert (row["verdict"], "at list prices of 2026-07-13" in row["verdict_reason"]) == ("indicative", True)
-
-
-def test_a_failed_run_of_other_work_that_leaves_a_field_out_changes_nothing() -> None:
-    other = added(FAILED | {"run_id": "other", "status": "failed", "record": {"precision": None, "dataset": "books"}})
-    assert verdict(other(sound()), True)["verdict"] == "proven"
-
-
-def test_later_runs_do_not_change_a_registered_verdict() -> None:
-    later = added(
-        *(EXPENSIVE | {"run_id": f"trainium-{n}", "machine": f"i-0late{n}", "day": 20 + n} for n in (4, 5, 6))
-    )
-    row = verdict(later(sound()), True)
-    assert (row["verdict"], row["candidate_run_count"]) == ("proven", 3)
-    assert "later runs are not judged: 3" in row["verdict_reason"]
-
-
-@pytest.mark.parametrize("record", [{"workload_id": "elsewhere"}, {"precision": None}])
-def test_later_runs_of_the_same_work_do_not_change_a_registered_verdict(record: dict[str, Any]) -> None:
-    """The last planned run started on the 13th; what runs on the 25th, in a pair of its own or not, came after it."""
-    later = added(EXPENSIVE | {"run_id": "later", "record": record})(sound())
-    assert verdict(later, True)["verdict"] == "proven"
-    # Without a registration nothing ends what is compared.
-    row = verdict(later, False)
-    assert (row["verdict"], "of the same work" in row["verdict_reason"]) == ("indicative", True)
-
-
-def test_one_fleet_is_clustered_by_day_and_states_it() -> None:
-    runs = [run | ({"machine": "i-0one"} if run["kind"] == TRN1 else {}) for run in sound()]
-    row = verdict(runs, True)
-    assert (row["verdict"], "on these machines" in row["verdict_reason"]) == ("proven", True)

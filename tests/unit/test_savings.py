@@ -69,76 +69,115 @@ def test_more_cannot_be_saved_than_would_have_been_spent(
     assert failed == stops
 
 
-def month_of_one_epoch(
-    path: Path,
-    *other: dict[str, str],
+def hour_of_one_epoch(
+    name: str,
     cost: str = "20.00",
     epochs: int = 1,
-    machines: tuple[str, ...] = ("i-0a",),
-    twin: str | None = None,
-    resumed: str | None = None,
+    machines: int = 1,
+    is_twin: bool = False,
+    is_resumed: bool = False,
     **line: str,
-) -> tuple[Any, ...]:
-    """The savings of an hour of trn1.32xlarge at `cost` that records so many `epochs`, frozen at an hour of p5.48xlarge
-    of us-east-1 at its list price of 55.04. `other` lines are on the bill; the first of the `machines` is. A `twin`
-    records the same job on half of it; a `resumed` run continues the first one in an hour of its own."""
-    start = datetime(2026, 7, 14, 10)
-    lines = instance_time("i-0a", "trn1.32xlarge", cost, start, timedelta(hours=1), **line)
+) -> tuple[list[Any], list[Any]]:
+    """Lines and events of an hour of trn1.32xlarge at `cost` that records so many `epochs` of the model `name`. The
+    first of its `machines` is on the bill. A twin records the same job on half of it; or a run continues the first one
+    in an hour of its own."""
+    start, hour = datetime(2026, 7, 14, 10), timedelta(hours=1)
+    first, *_ = nodes = [f"i-0{name}{number}" for number in range(machines)]
+    lines = instance_time(first, "trn1.32xlarge", cost, start, hour, **line)
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T11:00:00Z"}] * epochs
-    work = {"model": "m", "dataset": "d", "epoch_unit": "dataset_pass"}
-    events = one_attempt("run-a", [*machines], "trn1.32xlarge", start, timedelta(hours=1), inside, **work)
-    if twin:
+    work = {"model": name, "dataset": "d", "epoch_unit": "dataset_pass"}
+    if is_twin:
         inside += [{"event": "evaluation", "at": "2026-07-14T10:30:00Z", "metric": "loss", "value": 2.0, "step": 5}]
-        ids = ("run-a", twin)
-        events = [
-            event | ({"accelerators_used": 8} if event["event"] == "resource_joined" else {})
-            for run_id in ids
-            for event in one_attempt(run_id, [*machines], "trn1.32xlarge", start, timedelta(hours=1), inside, **work)
-        ]
-    if resumed:
-        later, again = start + timedelta(hours=1), [{**event, "at": "2026-07-14T12:00:00Z"} for event in inside]
-        lines += instance_time("i-0a", "trn1.32xlarge", cost, later, timedelta(hours=1), **line)
-        work |= {"parent_run_id": "run-a", "base_checkpoint_id": "saved"}
-        events += one_attempt(resumed, [*machines], "trn1.32xlarge", later, timedelta(hours=1), again, **work)
-    baseline = (
-        'name = "b"\nversion = 1\nfrozen_on = 2026-06-30\ngpu_instance_type = "p5.48xlarge"\nhours_per_unit = 1\n'
-        'hours_low_per_unit = 1\nhours_high_per_unit = 1\nunit_measure = "cost_per_epoch"\nregion_id = "us-east-1"\n'
-        'workload_id = "m / d / seq ? / batch ? / any precision / no target"\npaid_ratio = 1\n'
-    )
-    (path / "b.toml").write_text(baseline)
-    export, runs = write_export(path, {"2026-07": [*lines, *other]}), write_events(path / "runs", events)
+    events = [
+        event | ({"accelerators_used": 8} if is_twin and event["event"] == "resource_joined" else {})
+        for run_id in (f"{name}-a", f"{name}-b")[: 1 + is_twin]
+        for event in one_attempt(run_id, nodes, "trn1.32xlarge", start, hour, inside, **work)
+    ]
+    if is_resumed:
+        again = [{**event, "at": "2026-07-14T12:00:00Z"} for event in inside]
+        lines += instance_time(first, "trn1.32xlarge", cost, start + hour, hour, **line)
+        work |= {"parent_run_id": f"{name}-a", "base_checkpoint_id": "saved"}
+        events += one_attempt(f"{name}-b", nodes, "trn1.32xlarge", start + hour, hour, again, **work)
+    return lines, events
+
+
+def savings(path: Path, jobs: dict[str, dict[str, Any]], *other: dict[str, str]) -> dict[str, list[Any]]:
+    """By name the savings of each of these hours of one epoch, frozen at an hour of p5.48xlarge of us-east-1 at its
+    list price of 55.04. `other` lines are on the bill."""
+    lines, events, declared = [*other], [], ""
+    for name, job in jobs.items():
+        made = hour_of_one_epoch(name, **job)
+        lines, events = lines + made[0], events + made[1]
+        baseline = (
+            f'name = "{name}"\nversion = 1\nfrozen_on = 2026-06-30\ngpu_instance_type = "p5.48xlarge"\n'
+            "hours_per_unit = 1\nhours_low_per_unit = 1\nhours_high_per_unit = 1\n"
+            'unit_measure = "cost_per_epoch"\nregion_id = "us-east-1"\npaid_ratio = 1\n'
+            f'workload_id = "{name} / d / seq ? / batch ? / any precision / no target"\n'
+        )
+        (path / f"{name}.toml").write_text(baseline)
+        seal = hashlib.sha256(baseline.encode()).hexdigest()
+        declared += f'\n[[decisions.baselines]]\nfile = "{name}.toml"\nsha256 = "{seal}"\n'
+    export, runs = write_export(path, {"2026-07": lines}), write_events(path / "runs", events)
     config = write_config(path, billing=export, runs=runs)
-    seal = hashlib.sha256(baseline.encode()).hexdigest()
-    config.write_text(f'{config.read_text()}\n[[decisions.baselines]]\nfile = "b.toml"\nsha256 = "{seal}"\n')
+    config.write_text(config.read_text() + declared)
     columns = "billing_currency, run_count, actual_cost_usd, avoided_cost_usd, cash_avoided_cost_usd, missing_evidence"
     columns += ", chip_avoided_cost_usd, rate_avoided_cost_usd, operations_avoided_cost_usd"
-    (row,) = ask(lazy_warehouse(config), f"select {columns} from mart_savings_monthly").rows()
-    return row
+    rows = ask(lazy_warehouse(config), f"select baseline_name, {columns} from mart_savings_monthly").rows()
+    return {name: row for name, *row in rows}
 
 
-def test_operations_avoid_nothing_where_no_run_failed(tmp_path: Path) -> None:
+def fee(instance_type: str, unused: str) -> dict[str, str]:
+    """30.00 of a month for a reservation. AWS names neither its instance type nor its region, but in its usage type."""
+    return {
+        "line_item_usage_start_date": "2026-07-01T00:00:00.000Z",
+        "line_item_usage_end_date": "2026-08-01T00:00:00.000Z",
+        "line_item_line_item_type": "RIFee",
+        "line_item_usage_type": f"HeavyUsage:{instance_type}",
+        "line_item_usage_amount": "744",
+        "line_item_unblended_cost": "30.00",
+        "reservation_reservation_a_r_n": "arn:aws:ec2:us-east-1:000033334444:reserved-instances/ri-1",
+        "reservation_unused_recurring_fee": unused,
+    }
+
+
+@pytest.fixture(scope="module")
+def july(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """One bill of July, on which is also a reservation of a machine that is no GPU."""
+    jobs: dict[str, dict[str, Any]] = {
+        "fine": {"cost": "20.0000004"},
+        "silent": {"epochs": 0},
+        "twin": {"is_twin": True},
+        "resumed": {"is_resumed": True},
+        "euro": {"line_item_currency_code": "EUR"},
+        "wide": {"machines": 2},
+        "plain": {},
+    }
+    return savings(tmp_path_factory.mktemp("july"), jobs, fee("m5.large", ""))
+
+
+def test_operations_avoid_nothing_where_no_run_failed(july: dict[str, list[Any]]) -> None:
     """55.04 - 20.0000004 has more decimals than the parts by rate and operations; the chip takes what they leave."""
-    row = month_of_one_epoch(tmp_path, cost="20.0000004")
+    row = july["fine"]
     assert (row[3], row[8]) == (Decimal("35.0399996"), 0)
     assert sum(row[6:]) == row[3]
 
 
-def test_a_completed_run_without_epochs_avoids_an_unknown_cost(tmp_path: Path) -> None:
+def test_a_completed_run_without_epochs_avoids_an_unknown_cost(july: dict[str, list[Any]]) -> None:
     """What it would have cost on the GPU is unknown, so neither all nor none of its 20.00 is an operational loss."""
-    row = month_of_one_epoch(tmp_path, epochs=0)
-    assert row[1:5] == (1, Decimal(20), None, None)
-    assert row[5] == "the units of work of the completed run run-a are not recorded"
-    assert row[6:] == (None, None, None)
+    row = july["silent"]
+    assert row[1:5] == [1, Decimal(20), None, None]
+    assert row[5] == "the units of work of the completed run silent-a are not recorded"
+    assert row[6:] == [None, None, None]
 
 
-def test_one_job_of_two_run_ids_does_its_units_once(tmp_path: Path) -> None:
+def test_one_job_of_two_run_ids_does_its_units_once(july: dict[str, list[Any]]) -> None:
     """Both record the same epoch with the same evaluation on one machine: 55.04 - 20.00, as of a single run."""
-    assert month_of_one_epoch(tmp_path, twin="run-b")[1:4] == (1, Decimal(20), Decimal("35.04"))
+    assert july["twin"][1:4] == [1, Decimal(20), Decimal("35.04")]
 
 
-def test_a_job_of_unclear_units_avoids_an_unknown_cost(tmp_path: Path) -> None:
+def test_a_job_of_unclear_units_avoids_an_unknown_cost(july: dict[str, list[Any]]) -> None:
     """The run that continues another records epoch 1, too: 2 epochs or 1 twice, so neither 70.08 nor 15.04 is known."""
-    assert month_of_one_epoch(tmp_path, resumed="run-b")[1:4] == (1, Decimal(40), None)
+    assert july["resumed"][1:4] == [1, Decimal(40), None]
 
 
 def test_a_job_of_two_run_ids_reaches_its_target_once(tmp_path: Path) -> None:
@@ -226,46 +265,38 @@ def test_a_resumed_job_trained_on_its_tokens_once(tmp_path: Path) -> None:
     assert rows == [(pytest.approx(4e6 / 7200), pytest.approx(2e6 / 3600))]
 
 
-def test_another_currency_has_no_baseline(tmp_path: Path) -> None:
+def test_another_currency_has_no_baseline(july: dict[str, list[Any]]) -> None:
     """The book is in dollars: a bill in euro avoids an unknown amount, which is not zero; stranded is nothing."""
-    row = month_of_one_epoch(tmp_path, line_item_currency_code="EUR")
-    assert row[:5] == ("EUR", 1, Decimal(20), None, None)
+    row = july["euro"]
+    assert row[:5] == ["EUR", 1, Decimal(20), None, None]
     assert "the bill is not in USD" in row[5]
 
 
-def test_hours_that_are_not_on_the_bill_are_missing_evidence(tmp_path: Path) -> None:
+def test_hours_that_are_not_on_the_bill_are_missing_evidence(july: dict[str, list[Any]]) -> None:
     """The run recorded a second machine of which no hour is billed, so 20.00 is not all that it cost, nor is 35.04 all
     that it avoided."""
-    row = month_of_one_epoch(tmp_path, machines=("i-0a", "i-0b"))
-    assert row[2:4] == (Decimal(20), None)
+    row = july["wide"]
+    assert row[2:4] == [Decimal(20), None]
     assert row[5] == "recorded machine hours of a run are not on the bill"
 
 
+def test_cash_takes_off_no_reservation_of_another_machine(july: dict[str, list[Any]]) -> None:
+    """What it left unused displaces no GPU: 55.04 - 20.00."""
+    assert july["plain"][3:6] == [Decimal("35.04"), Decimal("35.04"), None]
+
+
 @pytest.mark.parametrize(
-    ("instance_type", "unused", "cash", "reason"),
+    ("unused", "cash", "reason"),
     [
         # Of the 30.00 a month that the reservation costs nothing was used: 35.04 - 30.00.
-        ("p5.48xlarge", "30.00", Decimal("5.04"), None),
+        ("30.00", Decimal("5.04"), None),
         # The bill does not show what used the fee: none, some or all of 30.00 is still paid.
-        ("p5.48xlarge", "", None, "it is unknown what GPU commitments left unused"),
-        # What a reservation of another machine left unused displaces no GPU.
-        ("m5.large", "", Decimal("35.04"), None),
+        ("", None, "it is unknown what GPU commitments left unused"),
     ],
 )
 def test_cash_takes_off_an_unused_gpu_reservation(
-    tmp_path: Path, instance_type: str, unused: str, cash: Decimal | None, reason: str | None
+    tmp_path: Path, unused: str, cash: Decimal | None, reason: str | None
 ) -> None:
-    """Avoided: 55.04 - 20.00 = 35.04. AWS names neither instance type nor region of a reservation's fee, but in its
-    usage type."""
-    fee = {
-        "line_item_usage_start_date": "2026-07-01T00:00:00.000Z",
-        "line_item_usage_end_date": "2026-08-01T00:00:00.000Z",
-        "line_item_line_item_type": "RIFee",
-        "line_item_usage_type": f"HeavyUsage:{instance_type}",
-        "line_item_usage_amount": "744",
-        "line_item_unblended_cost": "30.00",
-        "reservation_reservation_a_r_n": "arn:aws:ec2:us-east-1:000033334444:reserved-instances/ri-1",
-        "reservation_unused_recurring_fee": unused,
-    }
-    row = month_of_one_epoch(tmp_path, fee)
-    assert row[3:6] == (Decimal("35.04"), cash, reason)
+    """Avoided: 55.04 - 20.00 = 35.04."""
+    row = savings(tmp_path, {"plain": {}}, fee("p5.48xlarge", unused))["plain"]
+    assert row[3:6] == [Decimal("35.04"), cash, reason]
