@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipelines.base.console import Console
 from pipelines.bench.measure import median, task
-from pipelines.bench.report import Figures, Run, Target, where
+from pipelines.bench.report import Figures, Run, Target, target_table, where
 
 MONTHS = (*(f"2025-{month:02d}" for month in range(7, 13)), *(f"2026-{month:02d}" for month in range(1, 8)))
 LINES_PER_ACCOUNT, FEWEST_ACCOUNTS = 200, 50
@@ -46,9 +46,7 @@ def report(figures: Figures, repeat: int) -> str:
             f"{where(repeat)}; `make bench ACCOUNTS={accounts}`. A bill of {lines:,} lines in {len(MONTHS)} "
             f"months; measured is one process that makes {', '.join(f'`{name}`' for name in SWEPT)} with its checks.",
             "",
-            "| Target | by the clock | by processor time | at most | |",
-            "|---|---:|---:|---:|---|",
-            *(target.line for target in targets),
+            *target_table(targets),
         ]
     )
 

@@ -93,34 +93,6 @@ def sweep(place: Path, lines: int) -> None:
     accounts.sweep(place)
 
 
-def generate_calls(place: Path, lines: int) -> None:
-    """Write invocation logs of this many calls."""
-    from pipelines.bench import calls
-
-    calls.write_calls(place, lines)
-
-
-def read_calls(place: Path, lines: int) -> None:
-    """Read the invocation logs as a build does."""
-    from pipelines.bench import calls
-
-    calls.read(place, lines)
-
-
-def scan_calls_polars(place: Path, lines: int) -> None:
-    """Sum the invocation logs by Polars alone."""
-    from pipelines.bench import calls
-
-    calls.scan_polars(place, lines)
-
-
-def scan_calls_duckdb(place: Path, lines: int) -> None:
-    """Sum the invocation logs by DuckDB alone."""
-    from pipelines.bench import calls
-
-    calls.scan_duckdb(place, lines)
-
-
 def restate(place: Path, lines: int) -> None:
     """The bill delivered once more, some costs changed."""
     from pipelines.bench import bill as bench_bill
@@ -216,10 +188,6 @@ TASKS = {
     "generate-months": generate_months,
     "generate-csv": generate_csv,
     "generate-accounts": generate_accounts,
-    "generate-calls": generate_calls,
-    "read-calls": read_calls,
-    "scan-calls-polars": scan_calls_polars,
-    "scan-calls-duckdb": scan_calls_duckdb,
     "build-before-sweep": build_before_sweep,
     "sweep": sweep,
     "restate": restate,
