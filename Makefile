@@ -76,7 +76,7 @@ check: $(VENV)/.spark
 	$(BIN)/pyright
 
 bench: $(VENV)/.dev $(if $(SPARK),$(VENV)/.spark)
-	$(BIN)/python -m pipelines.bench $(if $(FIXED),--fixed --keep docs/benchmarks-fixed.md,$(if $(RUNS),--runs $(RUNS) --keep docs/benchmarks-runs.md,$(if $(ACCOUNTS),--accounts $(ACCOUNTS) --keep docs/benchmarks-commitments.md,$(if $(CALLS),--calls $(CALLS) --keep docs/benchmarks-calls.md,--lines $(LINES) $(if $(SPARK),--spark,--keep docs/benchmarks.md)))))
+	$(BIN)/python -m pipelines.bench $(if $(FIXED),--fixed --keep docs/benchmarks-fixed.md,$(if $(RUNS),--runs $(RUNS) --keep docs/benchmarks-runs.md,$(if $(ACCOUNTS),--accounts $(ACCOUNTS) --keep docs/benchmarks-commitments.md,--lines $(LINES) $(if $(SPARK),--spark,--keep docs/benchmarks.md))))
 
 $(BIN)/uv: requirements.lock
 	@echo Installing into $(VENV)

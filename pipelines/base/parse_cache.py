@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,19 @@ from typing import Any
 from pipelines.base import resources
 
 
-def kept(part: str, key: str) -> Any:
-    """The value of a part that was kept under this key, or None."""
-    entry = _parts().get(part)
-    return entry[1] if entry and entry[0] == key else None
+def kept(part: str, made_from: object, make: Callable[[], Any]) -> Any:
+    """The value of a part, which must be valid as JSON: as kept where it was made from the same, else made and kept.
+
+    What it is made from is compared by its text.
+    """
+    key = hashlib.sha256(repr(made_from).encode()).hexdigest()
+    if part not in _parts() or _parts()[part][0] != key:
+        _parts()[part] = [key, make()]
+        _write()
+    return _parts()[part][1]
 
 
-def keep(part: str, key: str, value: Any) -> None:
-    """Keep the value of a part, which must be valid as JSON, and drop the one kept before."""
-    _parts()[part] = [key, value]
+def _write() -> None:
     if not (path := _path()):
         return
     body = json.dumps(_parts()).encode()

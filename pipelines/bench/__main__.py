@@ -7,8 +7,7 @@ Polars read of it.
 First it measures the fixed cost: start-up, a small build by stage, and how both grow with the months.
 With --spark it measures instead a full build on DuckDB and one on Spark; with --runs the build of so many runs, a
 hundred epochs, checkpoints and evaluations each, and the reports of a year of as many; with --accounts what a
-recommendation of commitments over thirteen months of so many accounts takes; with --calls the reading of so many calls
-of invocation logs.
+recommendation of commitments over thirteen months of so many accounts takes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from pipelines.base.console import Console
-from pipelines.bench import accounts, calls, fixed, many_runs, year
+from pipelines.bench import accounts, fixed, many_runs, year
 from pipelines.bench.measure import median, task, timed
 from pipelines.bench.report import SPARK_KIND, Figures, Run, report, spark_report
 
@@ -37,15 +36,14 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=2_000_000, help="lines of the largest month")
     parser.add_argument("--runs", type=int, help="measure this many training runs instead of a large bill")
     parser.add_argument("--accounts", type=int, help="measure the recommendation over this many accounts instead")
-    parser.add_argument("--calls", type=int, help="measure reading this many calls of invocation logs instead")
     parser.add_argument("--spark", action="store_true", help="measure full builds on DuckDB and on Spark instead")
     parser.add_argument("--fixed", action="store_true", help="measure the fixed cost alone")
     parser.add_argument("--repeat", type=int, help="rounds; by default 3, or 1 above 10 million lines")
     parser.add_argument("--place", type=Path, help="folder to work in; else a temporary one")
     parser.add_argument("--keep", type=Path, help="Markdown file to write the tables to")
     arguments = parser.parse_args()
-    lines = arguments.calls or arguments.lines
-    repeat = arguments.repeat or (1 if arguments.runs or arguments.accounts or lines > REPEATED_UP_TO else 3)
+    is_long = arguments.runs or arguments.accounts or arguments.lines > REPEATED_UP_TO
+    repeat = arguments.repeat or (1 if is_long else 3)
     if arguments.place:
         arguments.place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="trainledger-bench-", dir=arguments.place) as folder:
@@ -56,8 +54,6 @@ def main() -> None:
         elif arguments.accounts:
             found = accounts.measured(Path(folder), max(arguments.accounts, accounts.FEWEST_ACCOUNTS), repeat)
             text = accounts.report(found, repeat)
-        elif arguments.calls:
-            text = calls.report(calls.measured(Path(folder), arguments.calls, repeat), repeat)
         elif arguments.spark:
             text = spark_report(on_spark(Path(folder), arguments.lines))
         else:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pipelines.base.console import Console
 from pipelines.bench.measure import median, task
-from pipelines.bench.report import Figures, Run, Target, where
+from pipelines.bench.report import Figures, Run, Target, target_table, where
 
 MONTHS = (*(f"2025-{month:02d}" for month in range(7, 13)), *(f"2026-{month:02d}" for month in range(1, 8)))
 LINES_PER_ACCOUNT, FEWEST_ACCOUNTS = 200, 50
 # What is swept; all else that it rests on is built before, unmeasured.
-SWEPT = ("mart_commitment_recommendation",)
+SWEPT = "mart_commitment_recommendation"
 KIND = "sweep"
 
 
@@ -44,11 +44,9 @@ def report(figures: Figures, repeat: int) -> str:
             "# Benchmark of the commitment recommendation",
             "",
             f"{where(repeat)}; `make bench ACCOUNTS={accounts}`. A bill of {lines:,} lines in {len(MONTHS)} "
-            f"months; measured is one process that makes {', '.join(f'`{name}`' for name in SWEPT)} with its checks.",
+            f"months; measured is one process that makes `{SWEPT}` with its checks.",
             "",
-            "| Target | by the clock | by processor time | at most | |",
-            "|---|---:|---:|---:|---|",
-            *(target.line for target in targets),
+            *target_table(targets),
         ]
     )
 
@@ -65,22 +63,15 @@ def write_accounts(place: Path, accounts: int) -> None:
 
 
 def build_before_sweep(place: Path) -> None:
-    """Everything that the swept tables rest on."""
+    """Everything that the swept table rests on."""
     from pipelines.models.catalog import load_catalog
 
-    catalog = load_catalog()
-    waiting, found = [name for swept in SWEPT for name in catalog[swept].inputs], set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name in catalog and name not in found:
-            found.add(name)
-            waiting += catalog[name].inputs
-    _build(place, found - {*SWEPT})
+    _build(place, load_catalog().behind(SWEPT))
 
 
 def sweep(place: Path) -> None:
-    """The tables of the recommendation, made from what is there."""
-    _build(place, SWEPT)
+    """The recommendation, made from what is there."""
+    _build(place, [SWEPT])
 
 
 def _build(place: Path, names: Collection[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipelines.base.console import Console
 from pipelines.bench.measure import median, task, timed
-from pipelines.bench.report import Figures, Run, Target, growth, where
+from pipelines.bench.report import Figures, Run, Target, growth, target_table, where
 
 # Enough of the bill for the machines of every run, and as much again that is none of theirs.
 LINES_PER_RUN, FEWEST_RUNS = 20, 500
@@ -52,9 +52,7 @@ def report(figures: Figures, repeat: int) -> str:
             f"{where(repeat)}; `make bench RUNS={sizes[-1]}`. A run has about a hundred epochs, checkpoints and "
             "evaluations together, on one to four machines; a build reads, attributes, checks and publishes them.",
             "",
-            "| Target | by the clock | by processor time | at most | |",
-            "|---|---:|---:|---:|---|",
-            *(target.line for target in targets),
+            *target_table(targets),
             "",
             "| runs | bill lines | s | processor s | peak MiB |",
             "|---:|---:|---:|---:|---:|",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -71,9 +71,7 @@ def report(figures: Figures, repeat: int) -> str:
             "",
             f"{where(repeat)}; `make bench LINES={lines}`.",
             "",
-            "| Target | by the clock | by processor time | at most | |",
-            "|---|---:|---:|---:|---|",
-            *(target.line for target in targets(figures)),
+            *target_table(targets(figures)),
             "",
             *_table(figures, BILL_KINDS),
             "",
@@ -145,6 +143,12 @@ def _fitted(points: list[tuple[float, float]]) -> float:
     x_mean, y_mean = (sum(values) / len(points) for values in zip(*points, strict=True))
     rise = sum((x - x_mean) * (y - y_mean) for x, y in points)
     return rise / sum((x - x_mean) ** 2 for x, _ in points)
+
+
+def target_table(found: Iterable[Target]) -> list[str]:
+    """Targets as lines of a table."""
+    head = ["| Target | by the clock | by processor time | at most | |", "|---|---:|---:|---:|---|"]
+    return head + [target.line for target in found]
 
 
 def _table(figures: Figures, kinds: tuple[str, ...]) -> Iterator[str]:

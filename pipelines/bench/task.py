@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from pipelines.bench import accounts
+
 CSV = "legacy"
 
 
@@ -70,55 +72,6 @@ def generate_csv(place: Path, lines: int) -> None:
     generate(place, lines)
     month, folder = current_delivery(place)
     write_legacy_bill(sorted(folder.glob("*.parquet")), place / CSV, month)
-
-
-def generate_accounts(place: Path, lines: int) -> None:
-    """Bills of a year and a month of so many accounts."""
-    from pipelines.bench.accounts import write_accounts
-
-    write_accounts(place, lines)
-
-
-def build_before_sweep(place: Path, lines: int) -> None:
-    """What the recommendation rests on."""
-    from pipelines.bench import accounts
-
-    accounts.build_before_sweep(place)
-
-
-def sweep(place: Path, lines: int) -> None:
-    """The recommendation."""
-    from pipelines.bench import accounts
-
-    accounts.sweep(place)
-
-
-def generate_calls(place: Path, lines: int) -> None:
-    """Write invocation logs of this many calls."""
-    from pipelines.bench import calls
-
-    calls.write_calls(place, lines)
-
-
-def read_calls(place: Path, lines: int) -> None:
-    """Read the invocation logs as a build does."""
-    from pipelines.bench import calls
-
-    calls.read(place, lines)
-
-
-def scan_calls_polars(place: Path, lines: int) -> None:
-    """Sum the invocation logs by Polars alone."""
-    from pipelines.bench import calls
-
-    calls.scan_polars(place, lines)
-
-
-def scan_calls_duckdb(place: Path, lines: int) -> None:
-    """Sum the invocation logs by DuckDB alone."""
-    from pipelines.bench import calls
-
-    calls.scan_duckdb(place, lines)
 
 
 def restate(place: Path, lines: int) -> None:
@@ -215,13 +168,9 @@ TASKS = {
     "generate-year": generate_year,
     "generate-months": generate_months,
     "generate-csv": generate_csv,
-    "generate-accounts": generate_accounts,
-    "generate-calls": generate_calls,
-    "read-calls": read_calls,
-    "scan-calls-polars": scan_calls_polars,
-    "scan-calls-duckdb": scan_calls_duckdb,
-    "build-before-sweep": build_before_sweep,
-    "sweep": sweep,
+    "generate-accounts": accounts.write_accounts,
+    "build-before-sweep": lambda place, _: accounts.build_before_sweep(place),
+    "sweep": lambda place, _: accounts.sweep(place),
     "restate": restate,
     "add-day": add_day,
     "bare-scan": bare_scan,

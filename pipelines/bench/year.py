@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipelines.base.console import Console
 from pipelines.bench.measure import task, timed
-from pipelines.bench.report import Run, Target
+from pipelines.bench.report import Run, Target, target_table
 
 KINDS = ("training_cost", "savings", "commitments")
 SECONDS, MEGABYTES = 30, 10
@@ -58,9 +58,7 @@ def report(found: list[Rendered], runs: int) -> str:
             "",
             "Twelve months, bills and runs in one warehouse; each report as page and as PDF, start-up counted in.",
             "",
-            "| Target | by the clock | by processor time | at most | |",
-            "|---|---:|---:|---:|---|",
-            *(target.line for target in targets),
+            *target_table(targets),
             "",
             "| report | s | processor s | peak MiB | page KiB | PDF KiB |",
             "|---|---:|---:|---:|---:|---:|",

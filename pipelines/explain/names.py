@@ -1,6 +1,5 @@
 """What a name stands for: a metric, a function, a column, a table or a term, read from the files that define it."""
 
-import hashlib
 import re
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -16,7 +15,7 @@ from pipelines.base import resources
 from pipelines.base.code import code_digest
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError, shown
-from pipelines.base.parse_cache import digest_of, keep, kept
+from pipelines.base.parse_cache import digest_of, kept
 from pipelines.explain.query import near
 from pipelines.models.catalog import INPUT_TABLES, Model, load_catalog
 from pipelines.models.contract import load_columns, load_contract
@@ -142,18 +141,15 @@ def _expression(name: str, expression: Expression) -> Named:
     inputs = sorted({column.name for column in expression.tree.find_all(exp.Column)} - set(expression.args))
     users = [model.key for model in _marts_first() if model.kind == "sql" and _calls(model.path, name)]
     users += [other.name for other in load_expressions().values() if _calls(other.path, name)]
-    changed = [note for note in notes if note.startswith("changed:")]
     facts = {
         "made from": ", ".join((*expression.args, *inputs)),
         "read over": found.get("over", ""),
         "used by": ", ".join(users),
     }
-    if changed:
-        facts["changed"] = "; ".join(note.removeprefix("changed:").strip() for note in changed)
     return Named(
         name,
         is_a="a metric" if is_metric else "a function",
-        meaning=" ".join(note for note in notes if not _HEADER.match(note) and note not in changed),
+        meaning=" ".join(note for note in notes if not _HEADER.match(note)),
         unit=found.get("unit"),
         file=str(expression.path.relative_to(resources.ROOT)),
         formula="\n".join(line for line in text.splitlines() if not line.startswith("--")),
@@ -176,7 +172,7 @@ def _table(model: Model) -> Named:
     }
     if not model.stored:
         facts["kept"] = "as a view, computed where it is read"
-    columns = [{"name": c.name, "type": c.type, "unit": c.unit, "meaning": c.meaning} for c in contract.columns]
+    columns = [asdict(column) for column in contract.columns]
     file = str(model.path.relative_to(resources.ROOT)) if model.path.is_relative_to(resources.ROOT) else model.path.name
     return Named(model.key, "a table", contract.description, file=file, facts=facts, columns=columns)
 
@@ -201,12 +197,7 @@ def _selected() -> dict[str, dict[str, str]]:
     models = load_catalog().ordered
     names = sorted(model.name for model in models)
     parts = (digest_of(resources.SQL, "*.sql"), names, code_digest(__name__), version("sqlglot"))
-    key = hashlib.sha256(repr(parts).encode()).hexdigest()
-    selected: dict[str, dict[str, str]] | None = kept("selected", key)
-    if selected is None:
-        selected = {model.name: _parsed(model) for model in models if model.kind == "sql"}
-        keep("selected", key, selected)
-    return selected
+    return kept("selected", parts, lambda: {model.name: _parsed(model) for model in models if model.kind == "sql"})
 
 
 def _parsed(model: Model) -> dict[str, str]:

@@ -6,7 +6,6 @@ function in pipelines/transforms/. Its inputs are the tables its text names.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import re
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ import pipelines.transforms
 from pipelines.base import resources
 from pipelines.base.code import code_digest
 from pipelines.base.errors import UsageError
-from pipelines.base.parse_cache import digest_of, keep, kept
+from pipelines.base.parse_cache import digest_of, kept
 from pipelines.base.sql import tables_in
 from pipelines.ingest.billing.columns import LISTS
 from pipelines.models.contract import load_contract
@@ -174,15 +173,15 @@ def load_catalog() -> Catalog:
     names = [path.stem for path in transforms if path.stem.startswith(tuple(_TABLES))]
     code = {name: code_digest(module_of(name)) for name in names}
     parts = (digest_of(resources.SQL, "*.sql"), sorted(code.items()), code_digest(__name__), version("sqlglot"))
-    key = hashlib.sha256(repr(parts).encode()).hexdigest()
-    parsed: dict[str, Any] | None = kept("models", key)
-    if parsed is None:
+
+    def parse() -> dict[str, Any]:
         paths = [(layer, path) for layer in LAYERS[1:] for path in sorted((resources.SQL / layer).rglob("*.sql"))]
-        parsed = {
+        return {
             "sql": [[layer, path.relative_to(resources.SQL).as_posix(), *_parsed(path)] for layer, path in paths],
             "transforms": [[name, importlib.import_module(module_of(name)).INPUTS] for name in names],
         }
-        keep("models", key, parsed)
+
+    parsed = kept("models", parts, parse)
     models = [
         Model("reference", path.stem, "reference", path, path.read_text(encoding="utf-8"), (), "whole")
         for path in sorted(resources.REFERENCE.glob("*.csv"))

@@ -26,7 +26,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pipelines.base import resources
 from pipelines.base.code import code_digest
 from pipelines.base.errors import UsageError
-from pipelines.base.parse_cache import digest_of, keep, kept
+from pipelines.base.parse_cache import digest_of, kept
 from pipelines.models.checks import Check, Kind, Severity
 
 if TYPE_CHECKING:
@@ -269,11 +269,11 @@ def _parsed() -> dict[str, Any]:
     libraries = version("pyyaml"), version("sqlglot")
     files = digest_of(resources.EXPECTATIONS, "*.yml"), digest_of(resources.REFERENCE, "*.csv")
     parts = (files, code_digest(__name__), libraries)
-    key = hashlib.sha256(repr(parts).encode()).hexdigest()
-    if (known := kept("contracts", key)) is None:
-        known = {table: asdict(_contract(table, resources.EXPECTATIONS)) for table in contract_paths()}
-        keep("contracts", key, known)
-    return known
+    return kept(
+        "contracts",
+        parts,
+        lambda: {table: asdict(_contract(table, resources.EXPECTATIONS)) for table in contract_paths()},
+    )
 
 
 @cache

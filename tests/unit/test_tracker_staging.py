@@ -100,14 +100,14 @@ def test_an_open_stay_ends_with_its_attempt(tmp_path: Path) -> None:
         event("resource_left", "10:20:00", attempt=1, resource="i-2"),
         event("attempt_ended", "11:00:00", attempt=1),
     ]
-    stays = "select resource_id, left_at, is_left_inferred from stg_tracker__resource order by 1"
-    assert rows(tmp_path, events, stays) == [("i-1", at("11:00:00"), True), ("i-2", at("10:20:00"), False)]
+    stays = "select resource_id, left_at from stg_tracker__resource order by 1"
+    assert rows(tmp_path, events, stays) == [("i-1", at("11:00:00")), ("i-2", at("10:20:00"))]
 
 
 def test_a_stay_with_no_end_but_the_run_s(tmp_path: Path) -> None:
     events = [JOINED, event("run_ended", "13:00:00", status="completed")]
-    stays = "select joined_at, left_at, is_left_inferred from stg_tracker__resource"
-    assert rows(tmp_path, events, stays) == [(at("10:00:00"), at("13:00:00"), True)]
+    stays = "select joined_at, left_at from stg_tracker__resource"
+    assert rows(tmp_path, events, stays) == [(at("10:00:00"), at("13:00:00"))]
 
 
 def test_an_open_phase_ends_where_the_next_begins_or_with_its_attempt(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_an_open_phase_ends_where_the_next_begins_or_with_its_attempt(tmp_path: 
     ]
 
 
-RUN = "select status, is_status_inferred, started_at, ended_at, is_end_inferred, attempt_count from stg_tracker__run"
+RUN = "select status, started_at, ended_at, is_end_inferred, attempt_count from stg_tracker__run"
 
 
 def test_a_run_without_its_ends_takes_those_of_its_attempts(tmp_path: Path) -> None:
@@ -133,9 +133,9 @@ def test_a_run_without_its_ends_takes_those_of_its_attempts(tmp_path: Path) -> N
         event("attempt_started", "11:00:00", attempt=2),
         event("attempt_ended", "11:30:00", attempt=2, reason="completed"),
     ]
-    assert rows(tmp_path, events, RUN) == [("completed", True, at("10:00:00"), at("11:30:00"), True, 2)]
+    assert rows(tmp_path, events, RUN) == [("completed", at("10:00:00"), at("11:30:00"), True, 2)]
 
 
 def test_a_run_that_just_stops_speaking_is_of_unknown_status(tmp_path: Path) -> None:
     events = [event("run_started", "10:00:00"), event("heartbeat", "10:30:00")]
-    assert rows(tmp_path, events, RUN) == [("unknown", True, at("10:00:00"), at("10:30:00"), True, 1)]
+    assert rows(tmp_path, events, RUN) == [("unknown", at("10:00:00"), at("10:30:00"), True, 1)]

@@ -14,6 +14,8 @@ from typing import Any
 from pipelines.ingest.runs.event import TARGET, any_machine
 from pipelines.ingest.runs.records import Row, epoch_count, is_evaluation
 
+# Why the last attempt of a run ended, by the run's status, where its tracker has no other reason.
+REASONS = {"completed": "completed", "failed": "sw_error", "killed": "user_stop", None: None}
 # Point of a history: when, at which step (if known), and the values then.
 Point = tuple[datetime, int | None, Mapping[str, float]]
 
@@ -117,10 +119,13 @@ class History:
     def last_at(self) -> datetime | None:
         return self._points[-1][0] if self._points else None
 
-    def tables(self, started_at: datetime, ended_at: datetime | None, resources: Sequence[Row]) -> dict[str, list[Row]]:
+    def tables(
+        self, started_at: datetime, ended_at: datetime | None, resources: Sequence[Row], reason: str | None = None
+    ) -> dict[str, list[Row]]:
         """Attempts, each on all resources, epochs and evaluations. ValueError for more stays than any run has.
 
-        The first attempt starts with the run; each ends at its last point, the last with the run where that has an end.
+        The first attempt starts with the run; each ends at its last point, the last with the run where that has an end
+        and for `reason`.
         """
         if len(self._pieces) * len(resources) > _MOST_STAYS:
             raise ValueError(f"{len(self._pieces):,} attempts on {len(resources):,} machines are more than any run has")
@@ -128,7 +133,7 @@ class History:
         ends = [points[-1][0] if points else started_at for points in self._pieces]
         attempts = attempts_of((begun, ended, "unknown") for begun, ended in zip(begins, ends, strict=True))
         last = attempts[-1]["last_seen_at"]
-        attempts[-1] |= {"ended_at": ended_at, "end_reason": None, "last_seen_at": max(last, ended_at or last)}
+        attempts[-1] |= {"ended_at": ended_at, "end_reason": reason, "last_seen_at": max(last, ended_at or last)}
         stays = [
             {"attempt_no": attempt["attempt_no"], "joined_at": attempt["started_at"], "left_at": attempt["ended_at"]}
             | resource

@@ -25,11 +25,10 @@ from pipelines.base.address import redacted
 from pipelines.base.errors import SourceError, UnreachableError, UsageError
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.metrics import History, Point, described
+from pipelines.ingest.runs.metrics import REASONS, History, Point, described
 from pipelines.ingest.runs.records import DECLARED, RunRecords, RunRows, Tables, at_ms
 
 _STATUS = {"FINISHED": "completed", "FAILED": "failed", "KILLED": "killed"}
-_REASON = {"FINISHED": "completed", "FAILED": "sw_error", "KILLED": "user_stop"}
 _PAGE = 1000
 _HISTORY_PAGE = 25_000
 _TIMEOUT = (5, 60)
@@ -184,8 +183,7 @@ def _run(run: Mapping[str, Any], tags: Mapping[str, str], server: _Server, warni
         open_ended = "never ended: it is running or was killed; its end is inferred from its metrics"
         warnings.append(f"MLflow run {run_id} {open_ended}. End it in MLflow if it no longer runs.")
     facts, resources = described(parameters, run_id, warnings)
-    tables = history.tables(started_at, ended_at, resources)
-    tables["attempt"][-1]["end_reason"] = _REASON.get(status)
+    tables = history.tables(started_at, ended_at, resources, REASONS[_STATUS.get(status)])
     found = {
         "source_system": "mlflow",
         "owner": facts["owner"] or tags.get("mlflow.user") or info.get("user_id") or None,

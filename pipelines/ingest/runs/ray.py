@@ -9,11 +9,10 @@ from typing import Any
 
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.metrics import History, described
+from pipelines.ingest.runs.metrics import REASONS, History, described
 from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, at_ms, keep_latest, moment_of, saved_files
 
 _STATUS = {"SUCCEEDED": "completed", "FAILED": "failed", "STOPPED": "killed"}
-_REASON = {"SUCCEEDED": "completed", "FAILED": "sw_error", "STOPPED": "user_stop"}
 
 
 def read(source: RunSource) -> RunRecords:
@@ -35,12 +34,11 @@ def read(source: RunSource) -> RunRecords:
 def _run(run_id: str, job: Mapping[str, Any], warnings: list[str]) -> Tables:
     facts, resources = described(job.get("metadata") or {}, run_id, warnings)
     started_at, ended_at = moment_of(job["start_time"] / 1000), at_ms(job.get("end_time"))
-    tables = History([]).tables(started_at, ended_at, resources)
-    status = str(job.get("status"))
-    tables["attempt"][0]["end_reason"] = _REASON.get(status)
+    status = _STATUS.get(str(job.get("status")))
+    tables = History([]).tables(started_at, ended_at, resources, REASONS[status])
     run = {
         "source_system": "ray",
-        "status": _STATUS.get(status),
+        "status": status,
         "started_at": started_at,
         "ended_at": ended_at,
         "last_seen_at": ended_at or started_at,

@@ -13,7 +13,7 @@ from typing import Any
 from pipelines.base.aws import connect, requesting
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.metrics import attempts_of, described
+from pipelines.ingest.runs.metrics import REASONS, attempts_of, described
 from pipelines.ingest.runs.records import (
     DECLARED,
     Row,
@@ -27,7 +27,6 @@ from pipelines.ingest.runs.records import (
 
 _SCHEME = "sagemaker://"
 _STATUS = {"Completed": "completed", "Failed": "failed", "Stopped": "killed"}
-_REASON = {"Completed": "completed", "Failed": "sw_error", "Stopped": "user_stop"}
 _PHASES = {
     **dict.fromkeys(("Starting", "LaunchingMLInstances", "Pending", "Restarting"), "provision"),
     **dict.fromkeys(("PreparingTrainingStack", "Downloading", "DownloadingTrainingImage"), "init"),
@@ -114,7 +113,7 @@ def _time_of_parts(content: dict[str, Any]) -> Any:
 
 def _run(run_id: str, job: Mapping[str, Any], tags: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
     parameters = {key: str(value).strip('"') for key, value in (job.get("HyperParameters") or {}).items()} | dict(tags)
-    status = str(job.get("TrainingJobStatus"))
+    status = _STATUS.get(str(job.get("TrainingJobStatus")))
     created_at, ended_at = utc(job.get("CreationTime")), utc(job.get("TrainingEndTime"))
     started_at = utc(job.get("TrainingStartTime")) or created_at
     last_at = max(at for at in (created_at, started_at, ended_at, utc(job.get("LastModifiedTime"))) if at)
@@ -126,7 +125,7 @@ def _run(run_id: str, job: Mapping[str, Any], tags: Mapping[str, str], warnings:
         "source_system": "sagemaker",
         "parent_run_id": (job.get("TuningJobArn") or "").rpartition("/")[2] or tags.get("parent_run_id"),
         "purpose": "sweep_trial" if job.get("TuningJobArn") else facts["purpose"],
-        "status": _STATUS.get(status),
+        "status": status,
     }
     return {
         "run": [facts | span | run],
@@ -157,7 +156,7 @@ def _steps(job: Mapping[str, Any]) -> list[Step]:
 
 
 def _attempts(
-    steps: Sequence[Step], started_at: datetime | None, ended_at: datetime | None, last_at: datetime, status: str
+    steps: Sequence[Step], started_at: datetime | None, ended_at: datetime | None, last_at: datetime, status: str | None
 ) -> list[Row]:
     if started_at is None:
         return []
@@ -167,7 +166,7 @@ def _attempts(
     cuts = [at for at in firsts if started_at < at < (ended_at or last_at)]
     back = [at for name, at, _ in steps if name != "Interrupted"]
     begins = [started_at, *(min((at for at in back if at >= cut), default=cut) for cut in cuts)]
-    reasons = [*["spot_interruption"] * len(cuts), _REASON.get(status)]
+    reasons = [*["spot_interruption"] * len(cuts), REASONS[status]]
     return attempts_of(zip(begins, [*cuts, ended_at], reasons, strict=True), last_at)
 
 

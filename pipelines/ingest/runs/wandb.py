@@ -64,9 +64,7 @@ def _run(run_id: str, ranks: Sequence[Mapping[str, Any]], warnings: list[str]) -
     history = History(list(_points(ranks[0])))
     started_at, last_at = first["created"], max(run["heartbeat"] for run in ranks)
     facts, resources = described(first.get("config") or {}, run_id, warnings)
-    tables = history.tables(started_at, last_at, resources)
-    if reason := _REASONS.get(worst):
-        tables["attempt"][-1]["end_reason"] = reason
+    tables = history.tables(started_at, last_at, resources, _REASONS.get(worst))
     run = {
         "source_system": "wandb",
         "owner": (first.get("user") or {}).get("username") if isinstance(first.get("user"), Mapping) else None,

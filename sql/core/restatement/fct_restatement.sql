@@ -33,12 +33,7 @@ charge as (
 
 -- The delivery that is read now.
 delivered as (
-    select
-        delivery.payer_account_id, cast(delivery.billing_period || '-01' as date) as billing_month, delivery.billing_currency,
-        delivery.source_name, delivery.delivery_id, delivery.usage_until_at,
-        charge.line_count, charge.list_cost_usd, charge.effective_cost_usd, charge.billed_cost_usd,
-        charge.usage_billed_cost_usd, charge.purchase_billed_cost_usd, charge.tax_billed_cost_usd, charge.credit_billed_cost_usd,
-        charge.refund_billed_cost_usd, charge.discount_billed_cost_usd, charge.support_billed_cost_usd
+    select *, cast(billing_period || '-01' as date) as billing_month
     from delivery
     join charge using (billing_period, payer_account_id, billing_currency)
 ),

@@ -67,7 +67,6 @@ machine_hour as (
         line.resource_id, line.usage_started_at as hour_started_at, line.billing_currency,
         max(line.instance_type) as instance_type, max(line.accelerator_family) as accelerator_family,
         max(line.accelerator_count) as accelerator_count,
-        sum(line.usage_quantity) as machine_hours,
         known_sum(line.effective_cost_usd) as machine_effective_cost_usd
     from stg_aws__line_item as line
     join (select distinct resource_id from pod_hour) as machine on machine.resource_id = line.resource_id
@@ -83,8 +82,6 @@ select
     pod.accelerator_split_cost_usd, pod.vcpu_split_cost_usd, pod.memory_split_cost_usd,
     pod.split_unused_cost_usd, pod.split_effective_cost_usd, pod.split_list_cost_usd, pod.unknown_kind_line_count,
     machine.machine_effective_cost_usd,
-    split_unit_usd(machine.machine_effective_cost_usd, machine.machine_hours, machine.accelerator_count,
-        size.vcpu_count, size.memory_gib) as split_unit_usd,
     ratio(9 * machine.accelerator_count, case when machine.accelerator_count > 0
         then 9 * machine.accelerator_count + 0.9 * size.vcpu_count + 0.1 * size.memory_gib end)
         as accelerator_weight_ratio,

@@ -7,7 +7,6 @@ select
     resource.resource_id like 'any %' as is_any_machine,
     resource.joined_at,
     closed_at(resource.joined_at, resource.left_at, attempt.ended_at) as left_at,
-    resource.left_at is null as is_left_inferred,
     resource.instance_type,
     resource.account_id,
     resource.region_id,

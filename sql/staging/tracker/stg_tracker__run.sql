@@ -21,7 +21,6 @@ select
     run.workload_id as declared_workload_id,
     case when attempt.is_running then 'running' when run.status = 'unrecognized' then 'unknown'
         else coalesce(run.status, case when attempt.last_end_reason = 'completed' then 'completed' else 'unknown' end) end as status,
-    run.status is null as is_status_inferred,
     coalesce(run.started_at, attempt.first_started_at, run.last_seen_at) as started_at,
     coalesce(run.ended_at, attempt.last_ended_at, run.last_seen_at) as ended_at,
     run.ended_at is null as is_end_inferred,
