@@ -293,8 +293,8 @@ def _unread(taken: Taken, context: Context) -> Iterator[str]:
         is_in_time = registration is None or started is None or started <= newest
         is_of_pair = is_alike and is_in_time and run["instance_type"] in {None, *types}
         if is_of_pair or (since and (ended is None or ended.date() >= since)):
-            name = f"run {run['run_id']}" if run["run_id"] else "a run that is not known"
-            yield f"a record of {name} cannot be read, so that the runs of this workload may not be all"
+            name = f"run {run['run_id']}" if run["run_id"] else "an unknown run"
+            yield f"a record of {name} cannot be read, so runs of this workload may be missing"
 
 
 def support_of(taken: Taken, quality: Quality) -> list[str]:

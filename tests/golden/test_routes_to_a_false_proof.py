@@ -873,7 +873,7 @@ def unread(run_id: str | None = "lost", **known: Any) -> Callable[[Runs], Runs]:
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
 @pytest.mark.parametrize(
     ("run_id", "expected"),
-    [("lost", "a record of run lost cannot be read"), (None, "a record of a run that is not known cannot be read")],
+    [("lost", "a record of run lost cannot be read"), (None, "a record of an unknown run cannot be read")],
 )
 def test_no_verdict_stands_where_any_run_may_be_missing(run_id: str | None, expected: str, is_registered: bool) -> None:
     row = verdict(unread(run_id)(sound()), is_registered)
