@@ -20,6 +20,7 @@ from pipelines.dashboard.reader import Reader
 from pipelines.models.warehouse import Warehouse
 
 CHROMIUM = shutil.which("chromium")
+WIDE = {"width": 1280, "height": 900}
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian's package chromium)")
 
 ADDRESSES = {
@@ -130,32 +131,24 @@ def visit(browser: Any, site: Site, **options: Any) -> Visit:
 
 @pytest.fixture(scope="module")
 def seen(browser: Any, site: Site) -> Visit:
-    return visit(browser, site, viewport={"width": 1280, "height": 900})
+    return visit(browser, site, viewport=WIDE)
 
 
 @pytest.mark.parametrize("path", ADDRESSES.values(), ids=ADDRESSES)
-def test_each_page_loads_clean_and_is_fit_for_a_screen_reader(seen: Visit, path: str) -> None:
+def test_each_page_loads_clean_and_is_fit_for_a_screen_reader_both_themes_and_a_phone(seen: Visit, path: str) -> None:
     seen.complaints.clear()
     seen.requests.clear()
     seen.open(path)
     assert seen.complaints == []
     assert [url for url in seen.requests if not url.startswith((seen.site.address, "data:"))] == []
     assert seen.page.evaluate(AMISS) == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_in_both_themes(browser: Any, site: Site, scheme: str) -> None:
-    seen = visit(browser, site, color_scheme=scheme)
-    for path in ADDRESSES.values():
-        seen.open(path)
-        assert seen.page.evaluate(PALE) == [], path
-
-
-def test_a_phone_shows_every_page_without_sideways_scrolling(browser: Any, site: Site) -> None:
-    seen = visit(browser, site, viewport={"width": 390, "height": 844})
-    for path in ADDRESSES.values():
-        seen.open(path)
-        assert seen.page.evaluate("document.documentElement.scrollWidth") == 390, path
+    for scheme in ("light", "dark"):
+        seen.page.emulate_media(color_scheme=scheme)
+        assert (scheme, seen.page.evaluate(PALE)) == (scheme, [])
+    seen.page.set_viewport_size({"width": 390, "height": 844})
+    assert seen.page.evaluate("document.documentElement.scrollWidth") == 390
+    # A page is opened as wide as it was.
+    seen.page.set_viewport_size(WIDE)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

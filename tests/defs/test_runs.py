@@ -25,7 +25,8 @@ assets, steps = Lazily("pipelines.defs.assets"), Lazily("pipelines.defs.steps")
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 OVERBILLED = "an_instance_is_billed_for_more_than_the_hour"
 RESOURCE_HOUR = "core/fct_resource_hourly"
-# Two marts and what they rest on are a third of all tables, of every layer; two tests run the whole graph.
+# Two marts and what they rest on are a third of all tables, of every layer. The daemon of test_services.py
+# runs the whole graph, and so does a slow test.
 MARTS = ("mart_run_cost", "mart_invoice_reconciliation_monthly")
 ASSEMBLED: dict[int, dg.Definitions] = {}
 
@@ -184,20 +185,18 @@ def test_a_run_with_nothing_new_publishes_nothing_and_is_not_reported_again(
     assert report(company) == "Publication 1 is reported."
 
 
-def test_a_run_without_months_does_what_the_command_line_does(
-    whole_company: Company, instance: dg.DagsterInstance
-) -> None:
-    whole_company.deliver(AUGUST, "20.00")
-    result = refresh(whole_company, instance)
+def test_a_run_without_months_does_what_the_command_line_does(company: Company, instance: dg.DagsterInstance) -> None:
+    company.deliver(AUGUST, "20.00")
+    result = refresh(company, instance)
     assert result.success
     assert metadata(result, "publication")["publication"] == 2
     assert materialised(result) == {
-        key.to_user_string() for key in definitions.defs.resolve_asset_graph().get_all_asset_keys()
+        key.to_user_string() for key in assembled(company).resolve_asset_graph().get_all_asset_keys()
     }
     for key in (["raw", "aws_cur_line_item"], ["core", "fct_ledger_piece"]):
         assert instance.get_materialized_partitions(dg.AssetKey(key)) == {JULY, AUGUST}
     assert metadata(result, "marts/mart_run_cost")["effective_cost_usd"] == "190.08 USD"
-    again = refresh(whole_company, instance)
+    again = refresh(company, instance)
     assert again.success
     assert materialised(again) == set()
 

@@ -14,8 +14,11 @@ from pipelines.config.settings import Warehouse
 
 @pytest.fixture(scope="session")
 def company(built_company: Company, tmp_path_factory: pytest.TempPathFactory) -> Company:
-    """The GPU run costs 2 hours at 55.04 USD, 110.08; the Trainium run 4 hours at 21.50."""
-    return built_company.copy(tmp_path_factory.mktemp("packed"))
+    """The GPU run costs 2 hours at 55.04 USD, 110.08; the Trainium run 4 hours at 21.50. A secret is configured."""
+    copied = built_company.copy(tmp_path_factory.mktemp("packed"))
+    secret = 'endpoint_url = "https://key:hunter2@s3.acme.dev"\nprofile = "hunter2"\n'
+    copied.config.write_text(copied.config.read_text().replace("[[billing]]\n", f"[[billing]]\n{secret}"))
+    return copied
 
 
 @pytest.fixture(scope="session")
