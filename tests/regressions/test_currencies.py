@@ -126,6 +126,7 @@ def test_a_run_whose_tagged_storage_is_in_another_currency_has_no_cost_either(mi
     assert billed_in_two(mixed)["stored"] == "NOK 7.00 and USD 110.08"
 
 
+Factors = dict[str, list[dict[str, Any]]]
 # What the bill has otherwise than the story of one GPU; of its four GPU hours the first two are before noon.
 BEFORE_NOON = col("line_item_usage_start_date").str.slice(11, 2) < "12"
 BILLED_OTHERWISE = {
@@ -136,7 +137,7 @@ BILLED_OTHERWISE = {
 
 
 @pytest.fixture(scope="module")
-def price_factors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+def price_factors(tmp_path_factory: pytest.TempPathFactory) -> Factors:
     """Price of the chip, rate and change of price in each of these stories, whose runs do not record their region and
     which stand side by side, with runs, machines and a model of their own."""
     golden, root = (
@@ -158,7 +159,7 @@ def price_factors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[di
     return {name: [row for row in rows if f"-{name}" in row["workload_id"]] for name in BILLED_OTHERWISE}
 
 
-def test_the_list_price_is_the_one_of_the_region_on_the_bill(price_factors: dict[str, list[dict[str, Any]]]) -> None:
+def test_the_list_price_is_the_one_of_the_region_on_the_bill(price_factors: Factors) -> None:
     """In us-west-2 the bill lists 98.32 and 21.50, and the book has no other price until September 2026.
 
     The story's L is 230.53094: the price has L x ln(98.32 / 21.50) = 216.7008 + 133.7465 = 350.4473, its change
@@ -171,7 +172,7 @@ def test_the_list_price_is_the_one_of_the_region_on_the_bill(price_factors: dict
     assert parts == pytest.approx([350.4473, 82.2246, 0], abs=0.0003)
 
 
-def test_hours_in_two_regions_have_no_list_price(price_factors: dict[str, list[dict[str, Any]]]) -> None:
+def test_hours_in_two_regions_have_no_list_price(price_factors: Factors) -> None:
     """Two of the four GPU hours in us-west-2: no price of one region is the run's, so all of it is in the rate."""
     silicon, rate, change = price_factors["split"]
     assert (silicon["baseline_factor"], silicon["cost_part_usd"], change["cost_part_usd"]) == (None, None, None)
@@ -179,9 +180,7 @@ def test_hours_in_two_regions_have_no_list_price(price_factors: dict[str, list[d
     assert (rate["baseline_factor"], rate["candidate_factor"]) == pytest.approx((98.32, 15.05))
 
 
-def test_a_list_price_in_dollars_explains_no_difference_in_another_currency(
-    price_factors: dict[str, list[dict[str, Any]]],
-) -> None:
+def test_a_list_price_in_dollars_explains_no_difference_in_another_currency(price_factors: Factors) -> None:
     """An hour costs 98.32 krone on one side and 15.05 on the other; what it lists for in krone is not known.
 
     The story derives L = 230.53094, and 216.7008 + 82.2246 + 133.7465 = 432.6719 is L x ln(98.32 / 15.05).

@@ -20,6 +20,7 @@ from pipelines.config.settings import load_settings
 from pipelines.models.build import Builder
 
 Lines = Sequence[Mapping[str, str]]
+Daily = tuple[Builder, list[list[dict[str, Any]]]]
 HOUR = timedelta(hours=1)
 LEDGER, INVOICES = ("mart_cost_ledger_daily",), ("mart_invoice_reconciliation_monthly",)
 # What a delivery changed.
@@ -199,7 +200,7 @@ def test_each_delivery_shows_what_it_changed_and_which_figures_it_moved(tmp_path
 
 
 @pytest.fixture(scope="module")
-def day_by_day(tmp_path_factory: pytest.TempPathFactory) -> tuple[Builder, list[list[dict[str, Any]]]]:
+def day_by_day(tmp_path_factory: pytest.TempPathFactory) -> Daily:
     """An hour a day at 1.006 USD, delivered day by day, and the days that each delivery is reported to lack.
 
     1. The 13th and 14th. 2. The 15th too. 3. The 16th too, and the 13th at 1.500, listed at 2.000. 4. No 15th and 16th.
@@ -224,9 +225,7 @@ def day_by_day(tmp_path_factory: pytest.TempPathFactory) -> tuple[Builder, list[
     return builder, missing
 
 
-def test_new_days_are_no_restatement_and_days_that_vanish_are_reported(
-    day_by_day: tuple[Builder, list[list[dict[str, Any]]]],
-) -> None:
+def test_new_days_are_no_restatement_and_days_that_vanish_are_reported(day_by_day: Daily) -> None:
     """2. No published day changes. 3. The 13th costs 0.494 more. 4. The bill lacks 2 × 1.006. 5. It lacks the 16th."""
     builder, missing = day_by_day
     restated = "restated_day_count, new_day_count, restated_effective_change_usd, restated_billed_change_usd"
@@ -243,9 +242,7 @@ def test_new_days_are_no_restatement_and_days_that_vanish_are_reported(
     assert [Decimal(str(rows[0]["missing_effective_cost_usd"])) for rows in missing[3:]] == [2 * price, price]
 
 
-def test_figures_that_moved_sum_to_what_the_delivery_changed(
-    day_by_day: tuple[Builder, list[list[dict[str, Any]]]],
-) -> None:
+def test_figures_that_moved_sum_to_what_the_delivery_changed(day_by_day: Daily) -> None:
     """The buckets of the days are all of the bill, so what they moved by is the delivery's change, on every basis.
 
     Nothing is taken from output but the two sides that must agree.
