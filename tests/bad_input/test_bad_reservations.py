@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.aws_answers import aws_answers
 from support.spoiled import Ledger
+
+from pipelines.base.errors import SourceError
+from pipelines.base.resources import accelerator_families
+from pipelines.config.sources import AnswerSource
+from pipelines.ingest.inventory.reservations import read_reservations
 
 BLOCK = {
     "CapacityReservationId": "cr-1",
@@ -19,22 +25,25 @@ BLOCK = {
 ROW = "reservation_id,reservation_kind,started_at,ended_at\n"
 
 
-def hold(ledger: Ledger, content: object, name: str = "held.json") -> None:
-    """Write one more file of reservations, and name the folder in the configuration."""
-    folder = ledger.root / "held"
-    folder.mkdir(exist_ok=True)
-    data = (
-        content
-        if isinstance(content, bytes)
-        else (content if isinstance(content, str) else json.dumps(content)).encode()
-    )
-    (folder / name).write_bytes(data)
-    configure(ledger, 'location = "held"')
+def hold(root: Path, content: object, name: str = "held.json") -> None:
+    """Write one more file of reservations."""
+    (root / "held").mkdir(exist_ok=True)
+    text = content if isinstance(content, str | bytes) else json.dumps(content)
+    (root / "held" / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def refused(root: Path) -> str:
+    """The sentence that refuses these files; the last test has a build print one and stop."""
+    source = AnswerSource(name="held", location=str(root / "held"))
+    with pytest.raises(SourceError) as error:
+        read_reservations([source], accelerator_families())
+    (sentence,) = str(error.value).splitlines()
+    assert sentence.endswith(".")
+    return sentence
 
 
 def configure(ledger: Ledger, keys: str) -> None:
-    if "[[reservations]]" not in ledger.config.read_text():
-        ledger.config.write_text(ledger.config.read_text() + f'\n[[reservations]]\nname = "held"\n{keys}\n')
+    ledger.config.write_text(ledger.config.read_text() + f'\n[[reservations]]\nname = "held"\n{keys}\n')
 
 
 def blocks(**fields: Any) -> dict[str, Any]:
@@ -65,9 +74,9 @@ def blocks(**fields: Any) -> dict[str, Any]:
         ({"TrainingPlanArn": "july-plan"}, r"has the id 'july-plan'; write the ARN of a training plan"),
     ],
 )
-def test_an_answer_that_is_none(ledger: Ledger, content: object, message: str) -> None:
-    hold(ledger, content)
-    assert re.search(rf"held/held\.json.* {message}", ledger.refused(3))
+def test_an_answer_that_is_none(tmp_path: Path, content: object, message: str) -> None:
+    hold(tmp_path, content)
+    assert re.search(rf"held/held\.json.* {message}", refused(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -87,15 +96,15 @@ def test_an_answer_that_is_none(ledger: Ledger, content: object, message: str) -
         (ROW + "cr-1,odcr,soon,\n", r"line 2 has started_at 'soon'; write a time as RFC 3339 with its zone"),
     ],
 )
-def test_a_table_that_is_none(ledger: Ledger, text: str, message: str) -> None:
-    hold(ledger, text, "held.csv")
-    assert re.search(message, ledger.refused(3))
+def test_a_table_that_is_none(tmp_path: Path, text: str, message: str) -> None:
+    hold(tmp_path, text, "held.csv")
+    assert re.search(message, refused(tmp_path))
 
 
-def test_one_reservation_with_two_windows(ledger: Ledger) -> None:
-    hold(ledger, blocks())
-    hold(ledger, blocks(EndDate="2026-07-03T11:30:00Z"), "newer.json")
-    error = ledger.refused(3)
+def test_one_reservation_with_two_windows(tmp_path: Path) -> None:
+    hold(tmp_path, blocks())
+    hold(tmp_path, blocks(EndDate="2026-07-03T11:30:00Z"), "newer.json")
+    error = refused(tmp_path)
     assert "cr-1 runs 2026-07-01 11:30:00 to 2026-07-02 11:30:00 in " in error
     assert error.endswith("newer.json CapacityReservations number 1; keep the right one.")
 
@@ -116,15 +125,15 @@ def test_one_reservation_with_two_windows(ledger: Ledger) -> None:
         ),
     ],
 )
-def test_one_reservation_declared_in_two_ways(ledger: Ledger, first: object, second: object, message: str) -> None:
-    hold(ledger, first)
-    hold(ledger, second, "newer.json")
-    assert re.search(message, ledger.refused(3))
+def test_one_reservation_declared_in_two_ways(tmp_path: Path, first: object, second: object, message: str) -> None:
+    hold(tmp_path, first)
+    hold(tmp_path, second, "newer.json")
+    assert re.search(message, refused(tmp_path))
 
 
-def test_one_page_of_an_answer(ledger: Ledger) -> None:
-    hold(ledger, {**blocks(), "NextToken": "eyJ"})
-    assert re.search(r"held/held\.json has a NextToken, so more pages belong to it; save them all", ledger.refused(3))
+def test_one_page_of_an_answer(tmp_path: Path) -> None:
+    hold(tmp_path, {**blocks(), "NextToken": "eyJ"})
+    assert re.search(r"held/held\.json has a NextToken, so more pages belong to it; save them all", refused(tmp_path))
 
 
 def test_a_file_that_is_gone(ledger: Ledger) -> None:
@@ -164,9 +173,10 @@ def test_aws_does_not_answer(ledger: Ledger, s3_endpoint: str, monkeypatch: pyte
 
 def test_a_good_file_then_a_spoiled_one(ledger: Ledger) -> None:
     """What was published with the file stays readable when the file is spoiled."""
-    hold(ledger, blocks())
+    hold(ledger.root, blocks())
+    configure(ledger, 'location = "held"')
     assert ledger.run("build").code == 0
-    hold(ledger, "{oops")
+    hold(ledger.root, "{oops")
     result = ledger.run("build")
     assert (result.code, "held.json is not JSON" in result.error) == (3, True)
     answer = ledger.run("query", "select run_id, cast(effective_cost_usd as varchar) from mart_run_cost", "--csv")

@@ -74,7 +74,8 @@ def checked(ledger: Ledger) -> dict[str, list[dict[str, Any]]]:
     return {check["check"]: check["sample"] for check in ledger.builds("fct_charge").checks()}
 
 
-def test_usage_of_another_month_and_an_end_before_its_start(ledger: Ledger) -> None:
+def test_usage_of_another_month_an_end_before_its_start_and_a_covered_cost_of_null(ledger: Ledger) -> None:
+    """An hour that a plan covers has no cost in its own column; at public prices it is 55.04."""
     late = instance_hour("2026-06-30T23", "i-1", "p5.48xlarge", "55.04")
     backwards = {
         "line_item_usage_type": "USW2-EBS:VolumeUsage.gp3",
@@ -83,13 +84,21 @@ def test_usage_of_another_month_and_an_end_before_its_start(ledger: Ledger) -> N
         "line_item_usage_start_date": f"{MONTH}-02T00:00:00.000Z",
         "line_item_usage_end_date": f"{MONTH}-01T00:00:00.000Z",
     }
-    ledger.restate(*HOURS, late, backwards)
+    covered = instance_hour(f"{MONTH}-03T04", "i-1", "p5.48xlarge", "55.04") | {
+        "line_item_line_item_type": "SavingsPlanCoveredUsage",
+        "savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::000011112222:savingsplan/sp-1",
+        "savings_plan_savings_plan_effective_cost": "null",
+        "pricing_public_on_demand_cost": "55.04",
+    }
+    ledger.restate(*HOURS, late, backwards, covered)
     found = checked(ledger)
     (row,) = found["usage_dated_outside_its_month"]
     assert (row["billing_month"], row["last_usage_date"]) == (f"{MONTH}-01", "2026-06-30")
     assert float(row["effective_cost_usd"]) == 55.04
     (row,) = found["line_ends_before_it_starts"]
     assert float(row["effective_cost_usd"]) == 3.50
+    (row,) = found["use_under_a_commitment_without_its_cost"]
+    assert (float(row["instance_hours"]), float(row["list_cost_usd"])) == (1, 55.04)
 
 
 def test_a_file_replaced_by_one_of_the_same_size(tmp_path: Any) -> None:
@@ -107,19 +116,6 @@ def test_a_file_replaced_by_one_of_the_same_size(tmp_path: Any) -> None:
     assert published and len(sizes) == 1
     (check,) = (one for one in published.checks if one["check"] == "delivery_changed_under_its_id")
     assert [float(row["moved_billed_cost_usd"]) for row in check["sample"]] == [60.0]
-
-
-def test_a_cost_under_a_commitment_that_is_the_word_null(ledger: Ledger) -> None:
-    """An hour that a plan covers has no cost in its own column; at public prices it is 55.04."""
-    covered = instance_hour(f"{MONTH}-03T04", "i-1", "p5.48xlarge", "55.04") | {
-        "line_item_line_item_type": "SavingsPlanCoveredUsage",
-        "savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::000011112222:savingsplan/sp-1",
-        "savings_plan_savings_plan_effective_cost": "null",
-        "pricing_public_on_demand_cost": "55.04",
-    }
-    ledger.restate(*HOURS, covered)
-    (row,) = checked(ledger)["use_under_a_commitment_without_its_cost"]
-    assert (float(row["instance_hours"]), float(row["list_cost_usd"])) == (1, 55.04)
 
 
 def test_a_run_on_a_reservation_without_its_cost(tmp_path: Any) -> None:

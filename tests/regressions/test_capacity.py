@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
@@ -13,14 +15,13 @@ from support.focus_exports import as_focus, focus_lines, normalized
 from support.lab import Lab
 from support.ledger_law import BASES, LINES_THAT_DO_NOT_SUM
 from support.ledgers import ask as ask_published
-from support.ledgers import build_warehouse, publish_tables
+from support.ledgers import publish_tables
 from support.odd_lines import JOB, ask, line
 from support.random_ledgers import BLOCK, MONTH, VOLUME, Stay, at, machine_line, tracker
-from support.small_company import Company
 from support.stories import build_story
 
 from pipelines.ingest.billing.columns import CUR, FOCUS
-from pipelines.models.build import FailedChecks
+from pipelines.models.build import Builder, FailedChecks
 from pipelines.models.contract import load_contract
 from pipelines.models.warnings import failed_checks, sentence
 
@@ -28,27 +29,13 @@ HOUR_MS = 3_600_000
 HOUR = timedelta(hours=1)
 
 
-def test_two_runs_on_one_node_both_charged_the_whole_node() -> None:
-    """T11: two runs that share a node share its hour by accelerator-seconds."""
-    stays = [Stay(0, "i-0a", 6, 0, HOUR_MS), Stay(1, "i-0a", 2, 0, HOUR_MS // 2)]
-    found = ask(
-        "select coalesce(run_id, bucket), sum(effective_cost_usd) from fct_ledger group by 1 order by 1",
-        "fct_ledger",
-        bill=[machine_line("i-0a", 0, "1", "80")],
-        stays=stays,
-    )
-    # 6/8 of 80; 2/8 of the first half; the rest.
-    assert found == [("idle", 10), ("run-0", 60), ("run-1", 10)]
-
-
 def test_a_job_of_many_instances_charged_to_its_run_in_part() -> None:
     """T11: a SageMaker job on four instances is one resource; its run pays all of it, two runs share it."""
-    bill = [machine_line(JOB, 0, "4", "100")]
-    cost = "select run_id, sum(effective_cost_usd) from fct_ledger group by 1 order by 1"
     stays = [Stay(0, JOB, None, 600_000, HOUR_MS)]
-    assert ask(cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 100)]
-    stays += [Stay(1, JOB, None, 600_000, HOUR_MS)]
-    assert ask(cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 50), ("run-1", 50)]
+    stays += [Stay(run, JOB, None, HOUR_MS + 600_000, 2 * HOUR_MS) for run in (1, 2)]
+    bill = [machine_line(JOB, number, "4", "100") for number in (0, 1)]
+    cost = "select run_id, sum(effective_cost_usd) from fct_ledger group by 1 order by 1"
+    assert ask(cost, "fct_ledger", bill=bill, stays=stays) == [("run-0", 100), ("run-1", 50), ("run-2", 50)]
 
 
 def test_a_run_that_comes_back_to_its_machine_held_it_once_before_the_next_month() -> None:
@@ -177,11 +164,14 @@ def test_a_reservation_reported_twice(tmp_path: Path) -> None:
 
 
 MINUTE_MS = HOUR_MS // 60
-# What two runs claim of a node's hour of 80 dollars (accelerators, from, to); what each pays and what is idle; whether
-# they claim more than there is.
+# What two runs claim of a node's hour at 80 dollars (accelerators, from, to); what each pays and what is idle, of which
+# the sum is billed; whether they claim more than there is.
 Claim = tuple[int | None, int, int]
+OF_CASE = "coalesce('run-' || right(run_id, 1), bucket)"
 WHOLE: Claim = (8, 0, HOUR_MS)
 CLAIMS: dict[str, tuple[list[Claim], list[Decimal | int], bool]] = {
+    # T11: 6/8 of 80; 2/8 of the first half; the rest.
+    "one for half of the hour": ([(6, 0, HOUR_MS), (2, 0, HOUR_MS // 2)], [60, 10, 10], False),
     "both the whole node": ([WHOLE, WHOLE], [40, 40, 0], True),
     # The first half hour is run-0's alone: 40 + 20 and 20.
     "one joins later": ([WHOLE, (None, HOUR_MS // 2, HOUR_MS)], [60, 20, 0], True),
@@ -196,27 +186,36 @@ CLAIMS: dict[str, tuple[list[Claim], list[Decimal | int], bool]] = {
         [Decimal("40.33058"), Decimal("39.66942"), 0],
         False,
     ),
+    # Half an hour was billed, 40; each claims another half of the hour and pays half of that.
+    "more time than was billed": ([(8, 0, HOUR_MS // 2), (8, HOUR_MS // 2, HOUR_MS)], [20, 20, 0], True),
     "the other uses none": ([WHOLE, (0, 0, HOUR_MS)], [80, 0, 0], False),
     "one run, more than there are": ([(9, 0, HOUR_MS)], [80, 0, 0], False),
 }
 
 
+def on_nodes(cases: Iterable[Sequence[Claim]], instance_type: str = "p5.48xlarge") -> dict[str, list[dict[str, Any]]]:
+    """The runs of each case on a node of its own; run-0 and run-1 of the third are run-20 and run-21 on i-2."""
+    rows = tracker(
+        [Stay(10 * node + run, "i-0a", *claim) for node, case in enumerate(cases) for run, claim in enumerate(case)]
+    )
+    for row in rows["tracker_resource"]:
+        node = int(row["run_id"].removeprefix("run-")) // 10
+        row |= {"resource_id": f"i-{node}", "instance_type": instance_type}
+    return rows
+
+
+def node_line(node: int, amount: str, cost: str, **more: str) -> dict[str, str]:
+    return machine_line("i-0a", 0, amount, cost, **more) | {"line_item_resource_id": f"i-{node}"}
+
+
 @cache
 def shared_out() -> tuple[dict[tuple[str, str], Decimal], dict[str, bool]]:
-    """What a node's runs pay and what of it is idle, and whether it is overbooked; each case has a node and two runs
-    of its own, numbered by the case."""
-    stays = [
-        Stay(2 * case + run, "i-0a", *claim)
-        for case, (claims, _, _) in enumerate(CLAIMS.values())
-        for run, claim in enumerate(claims)
-    ]
-    rows = tracker(stays)
-    for row in rows["tracker_resource"]:
-        row["resource_id"] = f"i-{int(row['run_id'].removeprefix('run-')) // 2}"
-    bill = [machine_line("i-0a", 0, "1", "80") | {"line_item_resource_id": f"i-{case}"} for case in range(len(CLAIMS))]
-    costs = "select resource_id, coalesce(run_id, bucket), sum(effective_cost_usd) from fct_ledger group by 1, 2"
+    """What a node's runs pay and what of it is idle, and whether it is overbooked."""
+    costs = f"select resource_id, {OF_CASE}, sum(effective_cost_usd) from fct_ledger group by 1, 2"
     flags = "select resource_id, bool_or(is_overbooked) from fct_resource_share_hourly group by 1"
-    with Lab({MONTH: bill}, rows) as lab:
+    billed = [sum(Decimal(cost) for cost in paid) for _, paid, _ in CLAIMS.values()]
+    bill = [node_line(node, str(cost / 80), str(cost)) for node, cost in enumerate(billed)]
+    with Lab({MONTH: bill}, on_nodes(claims for claims, _, _ in CLAIMS.values())) as lab:
         paid = {(node, name): cost for node, name, cost in lab.ask(costs, "fct_ledger")}
         return paid, dict(lab.ask(flags, "fct_resource_share_hourly"))
 
@@ -226,23 +225,9 @@ def test_runs_that_claim_more_of_a_machine_than_it_has(case: str) -> None:
     """T23: they share each moment by the accelerators they claim; what none claims is idle, and never negative."""
     (_, cost, is_overbooked), number = CLAIMS[case], [*CLAIMS].index(case)
     costs, flags = shared_out()
-    found = [
-        costs.get((f"i-{number}", name), Decimal(0)) for name in (f"run-{2 * number}", f"run-{2 * number + 1}", "idle")
-    ]
-    assert (sum(found), flags[f"i-{number}"]) == (80, is_overbooked)
+    found = [costs.get((f"i-{number}", name), Decimal(0)) for name in ("run-0", "run-1", "idle")]
+    assert (sum(found), flags[f"i-{number}"]) == (sum(cost), is_overbooked)
     assert found == pytest.approx(cost, abs=Decimal("0.00001"))
-
-
-def test_runs_that_claim_more_time_than_was_billed() -> None:
-    """T23: half an hour was billed at 80 an hour; two runs that each claim another half of the hour pay half of it."""
-    stays = [Stay(0, "i-0a", 8, 0, HOUR_MS // 2), Stay(1, "i-0a", 8, HOUR_MS // 2, HOUR_MS)]
-    found = ask(
-        "select run_id, sum(effective_cost_usd) from fct_ledger group by 1 order by 1",
-        "fct_ledger",
-        bill=[machine_line("i-0a", 0, "0.5", "40")],
-        stays=stays,
-    )
-    assert found == [("run-0", 20), ("run-1", 20)]
 
 
 # 1.467222 hours at 3.06 an hour are 4.48969932 for an hour of one GPU. Half of it is 2.24484966, a quarter 1.12242483.
@@ -264,28 +249,32 @@ OVERFULL = {
 }
 
 
+@cache
+def overfull() -> tuple[dict[str, list[tuple]], set[str]]:
+    """What the lines of each node are shared out to, and the nodes that the warning names."""
+    machine = {"line_item_usage_type": "USW2-SpotUsage:p3.2xlarge", "product_instance_type": "p3.2xlarge"}
+    bill = [node_line(node, "1.467222", "4.48969932", **machine) for node in range(len(OVERFULL))]
+    paid = f"{OF_CASE}, sum(effective_cost_usd), sum(accelerator_hours), min(effective_cost_usd) > 0"
+    found: dict[str, list[tuple]] = {}
+    with Lab({MONTH: bill}, on_nodes((claims for claims, _ in OVERFULL.values()), "p3.2xlarge")) as lab:
+        for node, *share in lab.ask(
+            f"select resource_id, {paid} from fct_ledger group by 1, 2 order by 2", "fct_ledger"
+        ):
+            found.setdefault(node, []).append(tuple(share))
+        assert lab.ask(LINES_THAT_DO_NOT_SUM, "fct_ledger_line", "fct_charge") == []
+        assert failing(lab, "fct_resource_share_hourly") == {}
+        warned = failing(lab, "fct_resource_hourly")
+    assert [*warned] == ["an_instance_is_billed_for_part_of_another_hour"]
+    return found, {node for (rows,) in [warned.values()] for _, _, node, *_ in rows}
+
+
 @pytest.mark.parametrize("case", OVERFULL)
 def test_a_line_of_more_than_its_hour_is_shared_out_as_the_hour_is(case: str) -> None:
     """AWS bills Spot lines of 1.467222 hours within an hour: who used the hour pays the whole line, once."""
-    claims, expected = OVERFULL[case]
-    machine = {"line_item_usage_type": "USW2-SpotUsage:p3.2xlarge", "product_instance_type": "p3.2xlarge"}
-    bill = [machine_line("i-0a", 0, "1.467222", "4.48969932", **machine)]
-    rows = tracker([Stay(run_no, "i-0a", *claim) for run_no, claim in enumerate(claims)])
-    for row in rows["tracker_resource"]:
-        row["instance_type"] = "p3.2xlarge"
-    with Lab({MONTH: bill}, rows) as lab:
-        found = lab.ask(
-            "select coalesce(run_id, bucket), sum(effective_cost_usd), sum(accelerator_hours), min(effective_cost_usd) "
-            "from fct_ledger group by 1 order by 1",
-            "fct_ledger",
-        )
-        assert [(name, cost, hours) for name, cost, hours, _ in found] == [
-            (name, Decimal(cost), Decimal(hours)) for name, cost, hours in expected
-        ]
-        assert min(least for *_, least in found) > 0
-        assert lab.ask(LINES_THAT_DO_NOT_SUM, "fct_ledger_line", "fct_charge") == []
-        assert failing(lab, "fct_resource_hourly") == ["an_instance_is_billed_for_part_of_another_hour"]
-        assert failing(lab, "fct_resource_share_hourly") == []
+    shares, warned = overfull()
+    node = f"i-{[*OVERFULL].index(case)}"
+    assert shares[node] == [(name, Decimal(cost), Decimal(hours), True) for name, cost, hours in OVERFULL[case][1]]
+    assert node in warned
 
 
 # Further lines of an hour of i-0a that costs 2.00: hours and cost of each; then what the run of its first half pays.
@@ -300,25 +289,34 @@ CORRECTED = {
 }
 
 
+@cache
+def corrected(is_focus: bool) -> list[dict[str, dict[str, list[Decimal]]]]:
+    """What each node's hour is shared out to by bucket, in pieces and in whole lines."""
+    cases = [[("1", "2.00"), *more] for more, _ in CORRECTED.values()]
+    bill = [node_line(node, *line) for node, lines in enumerate(cases) for line in lines]
+    listed = CUR
+    if is_focus:
+        bill, listed = normalized(focus_lines(as_focus(bill), MONTH)), FOCUS
+    sql = "select resource_id, bucket, sum(effective_cost_usd), sum(list_cost_usd), sum(billed_cost_usd) from {} "
+    with Lab({MONTH: bill}, on_nodes([[(8, 0, HOUR_MS // 2)]] * len(cases)), listed=listed) as lab:
+        assert lab.ask(LINES_THAT_DO_NOT_SUM, "fct_ledger", "fct_charge") == []
+        assert failing(lab, "fct_resource_hourly") == {}
+        both: list[dict[str, dict[str, list[Decimal]]]] = [{}, {}]
+        for paid, table in zip(both, ("fct_ledger", "fct_ledger_line"), strict=True):
+            for node, bucket, *costs in lab.ask(sql.format(table) + "group by 1, 2", table):
+                paid.setdefault(node, {})[bucket] = costs
+    return both
+
+
 @pytest.mark.parametrize("case", CORRECTED)
 @pytest.mark.parametrize("is_focus", [False, True])
 def test_what_corrects_an_hour_is_shared_out_as_the_hour_is(case: str, is_focus: bool) -> None:
     """Design 3.6: the lines of a resource and hour are summed; whose the hour is, theirs is what corrects it."""
     more, expected = CORRECTED[case]
-    bill = [machine_line("i-0a", 0, hours, cost) for hours, cost in [("1", "2.00"), *more]]
-    listed = CUR
-    if is_focus:
-        bill, listed = normalized(focus_lines(as_focus(bill), MONTH)), FOCUS
-    with Lab({MONTH: bill}, tracker([Stay(0, "i-0a", 8, 0, HOUR_MS // 2)]), listed=listed) as lab:
-        sql = "select bucket, sum(effective_cost_usd), sum(list_cost_usd), sum(billed_cost_usd) from {} group by 1"
-        paid = {bucket: costs for bucket, *costs in lab.ask(sql.format("fct_ledger"), "fct_ledger")}
-        assert paid["run"] == [Decimal(expected)] * 3
-        whole = Decimal("2.00") + sum(Decimal(cost) for _, cost in more)
-        assert paid.keys() == {"run", "idle"} and paid["idle"] == [whole - Decimal(expected)] * 3
-        assert lab.ask(LINES_THAT_DO_NOT_SUM, "fct_ledger", "fct_charge") == []
-        lines = lab.ask(sql.format("fct_ledger_line"), "fct_ledger_line")
-        assert {bucket: costs for bucket, *costs in lines} == paid
-        assert failing(lab, "fct_resource_hourly") == []
+    whole = Decimal("2.00") + sum(Decimal(cost) for _, cost in more)
+    shares = {"run": [Decimal(expected)] * 3, "idle": [whole - Decimal(expected)] * 3}
+    node = f"i-{[*CORRECTED].index(case)}"
+    assert [paid[node] for paid in corrected(is_focus)] == [shares, shares]
 
 
 def test_a_correction_of_an_hour_that_is_on_no_line_is_of_the_whole_hour() -> None:
@@ -421,55 +419,47 @@ def since_first(moment: datetime) -> int:
     return (moment - at(0)) // timedelta(milliseconds=1)
 
 
-def test_two_lines_that_exceed_their_hour_are_one_counted_twice() -> None:
-    """0.9 hours twice are 1.8 of one hour, which no machine has: an error, though they are less than two."""
-    machine = {"line_item_usage_type": "USW2-SpotUsage:p3.2xlarge", "product_instance_type": "p3.2xlarge"}
-    with Lab({MONTH: [machine_line("i-0a", 0, "0.9", "2.754", **machine)] * 2}, tracker([])) as lab:
-        assert failing(lab, "fct_resource_hourly") == ["an_instance_is_billed_for_more_than_the_hour"]
-
-
-def failing(lab: Lab, table: str) -> list[str]:
-    """The checks of a table that find rows."""
+def failing(lab: Lab, table: str) -> dict[str, list[tuple]]:
+    """The rows that checks of a table find, by the check."""
     checks = [made for made in load_contract(f"core/{table}").checks if made.kind == "rows"]
     tables = (table, "stg_tracker__stay_monthly", "fct_resource_hourly", "fct_charge")
-    return [made.name for made in checks if lab.ask(made.query.format(batch=table), *tables)]
+    found = {made.name: lab.ask(made.query.format(batch=table), *tables) for made in checks}
+    return {name: rows for name, rows in found.items() if rows}
 
 
-def test_a_line_of_more_than_its_hour_is_published_with_a_warning(tmp_path: Path) -> None:
-    """The warning states dollars, owner and what to do; the month is published."""
-    line = instance_hour("2026-07-10T10", "i-gpu", "p3.2xlarge", "3.06", "1.467222")
-    config = write_config(tmp_path, billing=write_export(tmp_path, {"2026-07": [line]}))
-    builder = publish_tables(config, ("mart_cost_ledger_daily",))
+def test_a_line_of_more_than_its_hour_is_published_with_a_warning_and_one_counted_twice_is_not(tmp_path: Path) -> None:
+    """The warning states dollars, owner and what to do; the month is published.
+
+    T23: 0.9 hours twice are 1.8 of one hour, which no machine has, though they are less than two: nothing is published.
+    """
+
+    def deliver(*hours: str) -> Builder:
+        lines = [instance_hour("2026-07-10T10", "i-gpu", "p3.2xlarge", "3.06", amount) for amount in hours]
+        export = write_export(tmp_path, {"2026-07": lines}, execution=f"20260801T000000Z-{len(hours)}")
+        return publish_tables(write_config(tmp_path, billing=export), ("mart_cost_ledger_daily",))
+
     (warned,) = [
         sentence(check)
-        for check in failed_checks(builder.lake.current().checks, "warn")
+        for check in failed_checks(deliver("1.467222").lake.current().checks, "warn")
         if check["table"] == "fct_resource_hourly"
     ]
     assert "an instance is billed for part of another hour: 1 row of fct_resource_hourly 2026-07" in warned
     assert "resource i-gpu" in warned and "billed hours 1.47" in warned and "effective cost $4.49" in warned
     assert "Nothing is lost: who used the hour pays all of it." in warned and warned.endswith("Owner: ml-finops.")
-
-
-def test_a_failing_error_check_stops_the_build(built_company: Company, tmp_path: Path) -> None:
-    """T23: the build that finds it publishes nothing."""
-    company = built_company.copy(tmp_path)
-    company.overbill()
     with pytest.raises(FailedChecks, match="an instance is billed for more than the hour"):
-        build_warehouse(company.config)
-    assert [path.name for path in (company.warehouse / "publications").glob("*.json")] == ["000001.json"]
+        deliver("0.9", "0.9")
+    assert [path.name for path in (tmp_path / "warehouse/publications").glob("*.json")] == ["000001.json"]
 
 
 def test_a_machine_that_its_run_calls_by_another_type() -> None:
-    """T11: the bill has a p5.48xlarge where the run has p5.4xlarge, and so takes one of its eight GPUs; a warning."""
-    rows = tracker([Stay(0, "i-0a", None, 0, HOUR_MS)])
-    (check,) = (
-        made
-        for made in load_contract("core/fct_resource_share_hourly").checks
-        if made.name.startswith("machine_of_another_type")
-    )
-    query = check.query.format(batch="fct_resource_share_hourly")
-    tables = ("fct_resource_share_hourly", "stg_tracker__stay_monthly", "fct_resource_hourly")
-    for instance_type, found in (("p5.4xlarge", [("run-0", "i-0a", "p5.4xlarge", "p5.48xlarge")]), ("p5.48xlarge", [])):
-        rows["tracker_resource"][0]["instance_type"] = instance_type
-        with Lab({MONTH: [machine_line("i-0a", 0, "1", "80")]}, rows) as lab:
-            assert lab.ask(query, *tables) == found
+    """T11: the bill has a p5.48xlarge where the run has p5.4xlarge, and so takes one of its eight GPUs; a warning.
+
+    Of run-10, which has the type of the bill, there is none.
+    """
+    rows = on_nodes([[(None, 0, HOUR_MS)]] * 2)
+    rows["tracker_resource"][0]["instance_type"] = "p5.4xlarge"
+    with Lab({MONTH: [node_line(node, "1", "80") for node in (0, 1)]}, rows) as lab:
+        found = failing(lab, "fct_resource_share_hourly")
+    assert found["machine_of_another_type_on_the_bill_than_in_its_run"] == [
+        ("run-0", "i-0", "p5.4xlarge", "p5.48xlarge")
+    ]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import sqlglot
 import yaml
-from polars import Expr, col, lit, read_csv, when
+from polars import col, concat, lit, read_csv, when
 from sqlglot import exp
 from support.bills import instance_hour, write_config, write_events, write_export
 from support.ledgers import LazyBuilder, ask, ask_published, build_warehouse, lazy_warehouse, publish_tables
@@ -126,48 +126,66 @@ def test_a_run_whose_tagged_storage_is_in_another_currency_has_no_cost_either(mi
     assert billed_in_two(mixed)["stored"] == "NOK 7.00 and USD 110.08"
 
 
-def price_factors(root: Path, column: Expr) -> list[dict[str, Any]]:
-    """Price of the chip, rate and change of price in the story of one GPU, whose bill has another `column` and whose
-    runs do not record their region."""
-    story = copytree(Path(__file__).parents[1] / "golden" / "what_made_the_gpu_more_expensive", root / "story")
-    events = story / "events.jsonl"
-    events.write_text(events.read_text().replace(', "region": "us-east-1"', ""))
-    for bill in story.glob("bill_*.csv"):
-        read_csv(bill, infer_schema=False).with_columns(column).write_csv(bill)
+Factors = dict[str, list[dict[str, Any]]]
+# What the bill has otherwise than the story of one GPU; of its four GPU hours the first two are before noon.
+BEFORE_NOON = col("line_item_usage_start_date").str.slice(11, 2) < "12"
+BILLED_OTHERWISE = {
+    "moved": lit("us-west-2").alias("product_region_code"),
+    "split": when(BEFORE_NOON).then(lit("us-west-2")).otherwise("product_region_code").alias("product_region_code"),
+    "krone": lit("NOK").alias("line_item_currency_code"),
+}
+
+
+@pytest.fixture(scope="module")
+def price_factors(tmp_path_factory: pytest.TempPathFactory) -> Factors:
+    """Price of the chip, rate and change of price in each of these stories, whose runs do not record their region and
+    which stand side by side, with runs, machines and a model of their own."""
+    golden, root = (
+        Path(__file__).parents[1] / "golden" / "what_made_the_gpu_more_expensive",
+        tmp_path_factory.mktemp("p"),
+    )
+    story = copytree(golden, root / "story")
+    events = (golden / "events.jsonl").read_text().replace(', "region": "us-east-1"', "")
+    own = [re.sub(r"(tune-\w+|i-0\w+|llama-8b)", rf"\1-{name}", events) for name in BILLED_OTHERWISE]
+    (story / "events.jsonl").write_text("".join(own))
+    for bill in golden.glob("bill_*.csv"):
+        lines = read_csv(bill, infer_schema=False).with_columns(lit("USD").alias("line_item_currency_code"))
+        machine = col("line_item_resource_id")
+        each = [lines.with_columns(machine + f"-{name}", column) for name, column in BILLED_OTHERWISE.items()]
+        concat(each).write_csv(story / bill.name)
     builder = build_story(story, root, {"mart_cost_decomposition"})
     factors = "factor in ('silicon_price', 'rate', 'price_change') and cost_basis = 'effective'"
-    return ask(builder, f"select * from mart_cost_decomposition where {factors} order by factor_no").to_dicts()
+    rows = ask(builder, f"select * from mart_cost_decomposition where {factors} order by factor_no").to_dicts()
+    return {name: [row for row in rows if f"-{name}" in row["workload_id"]] for name in BILLED_OTHERWISE}
 
 
-def test_the_list_price_is_the_one_of_the_region_on_the_bill(tmp_path: Path) -> None:
+def test_the_list_price_is_the_one_of_the_region_on_the_bill(price_factors: Factors) -> None:
     """In us-west-2 the bill lists 98.32 and 21.50, and the book has no other price until September 2026.
 
     The story's L is 230.53094: the price has L x ln(98.32 / 21.50) = 216.7008 + 133.7465 = 350.4473, its change
     nothing, and the plan's rate of 0.7 its 82.2246 as before.
     """
-    silicon, rate, change = price_factors(tmp_path, lit("us-west-2").alias("product_region_code"))
+    silicon, rate, change = price_factors["moved"]
     assert (silicon["baseline_factor"], silicon["candidate_factor"]) == pytest.approx((98.32, 21.50))
     assert (rate["baseline_factor"], rate["candidate_factor"]) == pytest.approx((1, 0.7))
     parts = [float(row["cost_part_usd"]) for row in (silicon, rate, change)]
     assert parts == pytest.approx([350.4473, 82.2246, 0], abs=0.0003)
 
 
-def test_hours_in_two_regions_have_no_list_price(tmp_path: Path) -> None:
+def test_hours_in_two_regions_have_no_list_price(price_factors: Factors) -> None:
     """Two of the four GPU hours in us-west-2: no price of one region is the run's, so all of it is in the rate."""
-    hour_of_day = col("line_item_usage_start_date").str.slice(11, 2)
-    region = when(hour_of_day < "12").then(lit("us-west-2")).otherwise("product_region_code")
-    silicon, rate, change = price_factors(tmp_path, region.alias("product_region_code"))
+    silicon, rate, change = price_factors["split"]
     assert (silicon["baseline_factor"], silicon["cost_part_usd"], change["cost_part_usd"]) == (None, None, None)
     assert "in their runs' regions" in silicon["missing_evidence"]
     assert (rate["baseline_factor"], rate["candidate_factor"]) == pytest.approx((98.32, 15.05))
 
 
-def test_a_list_price_in_dollars_explains_no_difference_in_another_currency(tmp_path: Path) -> None:
+def test_a_list_price_in_dollars_explains_no_difference_in_another_currency(price_factors: Factors) -> None:
     """An hour costs 98.32 krone on one side and 15.05 on the other; what it lists for in krone is not known.
 
     The story derives L = 230.53094, and 216.7008 + 82.2246 + 133.7465 = 432.6719 is L x ln(98.32 / 15.05).
     """
-    silicon, rate, change = price_factors(tmp_path, lit("NOK").alias("line_item_currency_code"))
+    silicon, rate, change = price_factors["krone"]
     assert (silicon["cost_part_usd"], change["cost_part_usd"]) == (None, None)
     assert "in this currency" in silicon["missing_evidence"]
     assert (rate["baseline_factor"], rate["candidate_factor"]) == pytest.approx((98.32, 15.05))

@@ -99,26 +99,23 @@ def test_an_account_never_names_one_run_unless_configured(tmp_path: Path) -> Non
     assert bill(raws, run, TAGS | {"run_id": ("run_id", "accountTag/run_id")}) == [("r-1",)]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [{"tags": '{"accountTag/run_id": "r-1"}'}, {"cost_category": '{"run_id": "r-1"}'}],
-    ids=["account", "category"],
-)
-def test_a_run_that_only_its_account_or_category_names_is_an_estimate(line: dict[str, str], tmp_path: Path) -> None:
+def test_a_run_that_only_its_account_or_category_names_is_an_estimate(tmp_path: Path) -> None:
     """T20. The last thing that joins (facts 1.13): one hour at 1.006, all of the run's, and `tag` on its piece."""
-    hour = instance_hour("2026-07-10T10", "i-0a", "g5.xlarge", "1.006", **line)
-    export = write_export(tmp_path, {"2026-07": [hour]})
-    events = [
-        {"event": "run_started", "run_id": "r-1", "at": "2026-07-10T10:00:00Z", "model": "m"},
-        {"event": "attempt_started", "run_id": "r-1", "attempt": 1, "at": "2026-07-10T10:00:00Z"},
-        {"event": "run_ended", "run_id": "r-1", "at": "2026-07-10T11:00:00Z", "status": "completed"},
-    ]
-    made = load_settings(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events)))
+    named = {
+        "account": {"tags": '{"accountTag/run_id": "account"}'},
+        "category": {"cost_category": '{"run_id": "category"}'},
+    }
+    hours = [instance_hour("2026-07-10T10", f"i-{run}", "g5.xlarge", "1.006", **line) for run, line in named.items()]
+    began, lasts = datetime(2026, 7, 10, 10), timedelta(hours=1)
+    events = [event for run in named for event in one_attempt(run, (), "g5.xlarge", began, lasts)]
+    export, runs = write_export(tmp_path, {"2026-07": hours}), write_events(tmp_path / "runs", events)
+    made = load_settings(write_config(tmp_path, billing=export, runs=runs))
     keys = {"run_id": ("run_id", "accountTag/run_id", "costCategory/run_id")}
     builder = LazyBuilder(made.model_copy(update={"tags": keys}))
     piece = "select run_id, evidence, effective_cost_usd from fct_ledger_piece where piece_kind = 'instance_hour'"
-    assert ask(builder, piece).rows() == [("r-1", "tag", Decimal("1.006"))]
-    assert ask(builder, "select estimated_cost_usd from mart_run_cost").rows() == [(Decimal("1.006"),)]
+    assert ask(builder, f"{piece} order by 1").rows() == [(run, "tag", Decimal("1.006")) for run in named]
+    estimated = "select run_id, estimated_cost_usd from mart_run_cost order by 1"
+    assert ask(builder, estimated).rows() == [(run, Decimal("1.006")) for run in named]
 
 
 def test_an_account_that_moves_team_mid_month_keeps_the_days_team(tmp_path: Path) -> None:
@@ -137,14 +134,14 @@ def test_an_account_that_moves_team_mid_month_keeps_the_days_team(tmp_path: Path
     assert teams == [("nlp", Decimal("1.006")), ("vision", Decimal("1.006"))]
 
 
-@pytest.mark.parametrize("is_recorded", [True, False])
-def test_a_node_that_another_run_takes_over_changes_hands_with_its_tag(tmp_path: Path, is_recorded: bool) -> None:
+def test_a_node_that_another_run_takes_over_changes_hands_with_its_tag(tmp_path: Path) -> None:
     """Lines of 10.00 an hour. i-0x is tagged a at 8 and 9, not at all at 10, and b from 11 to 13; i-0y is tagged a for
-    all six hours, i-0z b for its three. Run a lives from 8 to 14, b from 11.
+    all six hours, i-0z b for its three. Run a lives from 8 to 14, b from 11. So do c and d on nodes of their own, of
+    which d is not recorded.
 
-    a: i-0x until 11, 30.00, and i-0y, 60.00. b: i-0x from 11 and i-0z, 60.00, also where only the tag names it.
+    a: i-0x until 11, 30.00, and i-0y, 60.00. b: i-0x from 11 and i-0z, 60.00. c as a, and d as b, by its tag alone.
     """
-    tags = {"i-0x": "aa.bbb", "i-0y": "aaaaaa", "i-0z": "   bbb"}
+    tags = {"i-0x": "aa.bbb", "i-0y": "aaaaaa", "i-0z": "   bbb", "i-1x": "cc.ddd", "i-1y": "cccccc", "i-1z": "   ddd"}
     lines = [
         instance_hour(f"2026-07-10T{number:02d}", node, "g5.xlarge", "10.00")
         | ({} if tag == "." else {"resource_tags": f'{{"user_run_id": "{tag}"}}'})
@@ -154,14 +151,14 @@ def test_a_node_that_another_run_takes_over_changes_hands_with_its_tag(tmp_path:
     ]
     events = [
         event
-        for run, hour in (("a", 8), ("b", 11))[: 2 if is_recorded else 1]
+        for run, hour in (("a", 8), ("b", 11), ("c", 8))
         for event in one_attempt(run, (), "g5.xlarge", datetime(2026, 7, 10, hour), timedelta(hours=14 - hour))
     ]
     export = write_export(tmp_path, {"2026-07": lines})
     builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events)))
     sums = "select run_id, evidence, bucket, sum(effective_cost_usd) from fct_ledger group by all order by 1"
-    other = "tag" if is_recorded else "tag_only"
-    assert ask(builder, sums).rows() == [("a", "tag", "run", Decimal("90")), ("b", other, "run", Decimal("60"))]
+    paid = (("a", "tag", 90), ("b", "tag", 60), ("c", "tag", 90), ("d", "tag_only", 60))
+    assert ask(builder, sums).rows() == [(run, evidence, "run", cost) for run, evidence, cost in paid]
 
 
 def test_a_tag_activated_late_and_backfilled_moves_dollars_to_its_run(tmp_path: Path) -> None:
