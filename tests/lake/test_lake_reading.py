@@ -45,7 +45,7 @@ def test_signs_of_a_uri_mean_nothing_in_a_folder_name(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_nothing_or_named(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A store that answers wrongly for a while is asked again; here it answers rightly.
+    # A store that answers wrongly for a while is read again; here it answers rightly.
     monkeypatch.setattr("pipelines.warehouse.delta._PAUSES", (0.01, None))
     lake = place.lake()
     assert lake.files("marts/none") == []
