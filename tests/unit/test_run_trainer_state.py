@@ -10,7 +10,7 @@ from typing import Any
 
 from support.records import at, rows, source
 
-from pipelines.ingest.runs.tracker import read_runs
+from pipelines.ingest.runs.tracker import read_all, read_runs
 
 Rows = list[dict[str, Any]]
 
@@ -71,3 +71,14 @@ def test_lightning_counts_from_nought_and_we_from_one(tmp_path: Path) -> None:
     ]
     assert rows(records, "checkpoint", "step", "bytes") == [(24, 7)]
     assert rows(records, "evaluation", "metric", "value") == [("val_loss", 2.5)]
+
+
+def test_a_log_that_becomes_malformed_loses_no_save_of_its_run(tmp_path: Path) -> None:
+    """A save that was seen stays while the log cannot be read, as after a rotation."""
+    put(tmp_path, "v/metrics.csv", "step,epoch\n24,0\n", "2026-07-01T12:00:00")
+    put(tmp_path, "v/checkpoints/epoch=0-step=24.ckpt", "w", "2026-07-01T11:00:00")
+    before = read_all([source("lightning", tmp_path)]).tables
+    put(tmp_path, "v/metrics.csv", "step,epoch\nmany,0\n", "2026-07-01T13:00:00")
+    after = read_all([source("lightning", tmp_path)], before)
+    assert rows(after, "checkpoint", "run_id", "step") == [("v", 24)]
+    assert rows(after, "unread_run", "run_id") == [("v",)]

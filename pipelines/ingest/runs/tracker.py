@@ -104,7 +104,7 @@ def kept(source: RunSource, read: RunRecords, before: Mapping[str, pl.DataFrame]
     ):
         if (old := _own(before.get(table), table, source.name)) is None:
             continue
-        gone = old.join(tables[table].select(keys), on=keys, how="anti").join(tables[UNREAD], on="run_id", how="anti")
+        gone = old.join(tables[table].select(keys), on=keys, how="anti")
         if table == "tracker_attempt":
             gone = gone.filter(~pl.col("run_id").is_in(run_ids.to_list()))
         tables[table] = pl.concat([tables[table], gone]).sort(pl.all(), nulls_last=True)
