@@ -140,10 +140,8 @@ BILLED_OTHERWISE = {
 def price_factors(tmp_path_factory: pytest.TempPathFactory) -> Factors:
     """Price of the chip, rate and change of price in each of these stories, whose runs do not record their region and
     which stand side by side, with runs, machines and a model of their own."""
-    golden, root = (
-        Path(__file__).parents[1] / "golden" / "what_made_the_gpu_more_expensive",
-        tmp_path_factory.mktemp("p"),
-    )
+    golden = Path(__file__).parents[1] / "golden" / "what_made_the_gpu_more_expensive"
+    root = tmp_path_factory.mktemp("prices")
     story = copytree(golden, root / "story")
     events = (golden / "events.jsonl").read_text().replace(', "region": "us-east-1"', "")
     own = [re.sub(r"(tune-\w+|i-0\w+|llama-8b)", rf"\1-{name}", events) for name in BILLED_OTHERWISE]

@@ -96,8 +96,10 @@ ANSWERS = Answers("commitments", (".json", ".csv", ".parquet"), _queried)
 
 
 def _answered(answer: Any, where: str, warnings: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The commitments of one answer, each with its address; SourceError with the field at fault. A plan of a type that
-    is newer than this version is left out by name."""
+    """The commitments of one answer, each with its address; SourceError with the field at fault.
+
+    A plan of a type that is newer than this version is left out, with a warning.
+    """
     readers = {"SavingsPlans": _plan, "savingsPlans": _plan, "ReservedInstances": _reserved}
     known = [name for name in readers if isinstance(answer, Mapping) and name in answer]
     if not known:
