@@ -32,7 +32,7 @@ from pipelines.ingest.runs.records import (
 _TIMES = ("Submit", "Eligible", "Start", "End")
 _REPEATED = "is in an hour that the clocks repeat, and may be the first or the second; write it"
 _UNSURE = "Until then no run has that hour of the node."
-_REWRITE = "fix it, or write it again; for times leave SLURM_TIME_FORMAT unset or write %s"
+_REWRITE = "fix it, or write it again with SLURM_TIME_FORMAT unset or %s"
 _WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
 # State of a record -> how the attempt ended, and the run if it was the last.
 _STATES = {
