@@ -116,7 +116,7 @@ def examine_serving(source: sources.ServingSource) -> Iterator[Finding]:
 @until_stopped
 def examine_reservations(held: Sequence[sources.AnswerSource], families: Mapping[str, str]) -> Iterator[Finding]:
     """Sources of reserved capacity, each read alone, then together what is readable: two sources may contradict."""
-    readable = []
+    readable, known = [], set()
     for source in held:
         read = partial(read_reservations, [source], families)
         subject = Subject(f"reservations {source.name}")
@@ -124,9 +124,9 @@ def examine_reservations(held: Sequence[sources.AnswerSource], families: Mapping
         yield from findings
         if all(finding.status != "fail" for finding in findings):
             readable.append(source)
-    if len(readable) > 1:
-        with Subject("reservations").trying("agree"):
-            read_reservations(readable, families)
+            known |= {finding.message for finding in findings}
+    together = read_reservations(readable, families).warnings
+    yield from (Subject("reservations").warn("agree", warning) for warning in together if warning not in known)
 
 
 @until_stopped

@@ -31,16 +31,15 @@ QUERIES = commitment_query.QUERIES
 
 def build(**table: pl.DataFrame) -> Rows:
     """Every offer with a rate, and for each kind without one a row that shows that."""
-    use, commitments = table["detail_commitment_use_hourly"], table["detail_commitment_utilization_daily"]
-    bill = table["fct_invoice_monthly"]
+    use, commitments, bill, charges, inventory = (table[name] for name in INPUTS[:5])
     known = offer.rates(use, commitments, table["declared_commitment_rate"], table["ref_commitment_rate"])
-    held, unknown = offer.in_force(commitments, bill), _unknown_use(commitments, bill)
+    held, unknown = offer.in_force(commitments, bill), _unknown_use(commitments, bill, inventory)
     demand = offer.on_demand_usage(use, commitments, held).join(bill, on=offer.PAYER, how="left")
     newest = pl.max_horizontal("last_hour_at", pl.col("newest_usage_at").dt.truncate("1h"))
-    waiting = queued(table["stg_aws__commitment"], commitments, bill, held)
+    waiting = queued(inventory, commitments, bill, held)
     begun = pl.concat([offer.begun_within(commitments, use, held), waiting], how="diagonal")
-    demand = offer.since_hourly(demand.with_columns(last_hour_at=newest), table["fct_charge"])
-    rows, daily = recommend(demand, known, held, unknown, begun), table["fct_charge"].rows_by_key(offer.PAYER)
+    demand = offer.since_hourly(demand.with_columns(last_hour_at=newest), charges)
+    rows, daily = recommend(demand, known, held, unknown, begun), charges.rows_by_key(offer.PAYER)
     for row in rows:
         for (month,) in daily.get(tuple(row[name] for name in offer.PAYER), ()):
             if row["week_count"] < baseline.FEWEST_TESTED_WEEKS:
@@ -112,13 +111,15 @@ def _name(row: Row) -> str:
 TRANCHES = 4
 
 
-def _unknown_use(commitments: pl.DataFrame, newest: pl.DataFrame) -> dict[tuple[Any, ...], str]:
-    """The payers and currencies whose commitments have unknown use or cost in the newest 28 days, with the reason."""
+def _unknown_use(commitments: pl.DataFrame, newest: pl.DataFrame, inventory: pl.DataFrame) -> dict[Any, str]:
+    """The payers and currencies whose commitments, or their use or cost in the newest 28 days, are unknown, and why."""
+    unread = inventory.filter(pl.col("commitment_kind").is_null())["commitment_discount_id"].min()
+    payers = newest.select(offer.PAYER).rows() if unread else ()
+    found = dict.fromkeys(payers, f"commitments cannot be read, such as {unread}")
     age = pl.col("newest_usage_at").dt.date() - pl.col("usage_date")
     uncosted = pl.col("covered_hours").filter(pl.col("covered_cost_usd").is_null()).sum()
     recent = commitments.join(newest, on=offer.PAYER).filter(age < timedelta(days=28)).group_by(offer.PAYER)
-    lost, found = recent.agg(pl.col("unallocated_fee_usd").sum(), uncosted), {}
-    for payer, currency, usd, hours in lost.sort(offer.PAYER).iter_rows():
+    for payer, currency, usd, hours in recent.agg(pl.col("unallocated_fee_usd").sum(), uncosted).iter_rows():
         reasons = [f"does not show what used {usd:,.2f} {currency} of commitment fees"] if usd else []
         reasons += [f"has no cost of {hours:,.0f} hours that commitments covered"] if hours else []
         if reasons:

@@ -42,7 +42,8 @@ joined as (
         coalesce(bill.billing_currency, answer.currency) as billing_currency,
         coalesce(bill.commitment_discount_id, answer.commitment_discount_id) as commitment_id,
         coalesce(bill.commitment_kind, answer.commitment_kind) as commitment_kind,
-        bill.commitment_key is not null as is_on_bill, answer.commitment_key is not null as is_in_answer, answer.state,
+        bill.commitment_key is not null as is_on_bill, answer.commitment_key is not null as is_in_answer,
+        answer.commitment_key is not null and answer.commitment_kind is null as is_unread, answer.state,
         bill.commitment_per_hour_usd as bill_per_hour_usd, answer.commitment_per_hour_usd as declared_per_hour_usd,
         bill.ended_at as bill_ended_at, answer.ended_at as declared_ended_at,
         bill.commitment_kind <> answer.commitment_kind as is_other_kind,
@@ -57,6 +58,7 @@ select
     bill_ended_at, declared_ended_at,
     case
         when not is_in_answer then 'on the bill only'
+        when is_unread then 'cannot be read'
         when not is_on_bill and coalesce(state, 'active') = 'active' then 'active, but on no bill'
         when not is_on_bill then 'not active, on no bill'
         when is_other_kind then 'the kinds differ'

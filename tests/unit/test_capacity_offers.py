@@ -112,6 +112,7 @@ def test_aws_is_queried_for_each_region_and_type(monkeypatch: pytest.MonkeyPatch
             "has no InstanceTypes and TargetCapacity, which AWS's answer",
         ),
         ("2026-10-03", {**SCORES, "SpotPlacementScores": [{"Score": 11}]}, "write a whole number of points"),
+        ("2026-10-03", {**SCORES, "SpotPlacementScores": [{"Score": 0}]}, "has the Score 0; AWS gives 1 to 10"),
         (
             "2026-10-03",
             {"CapacityBlockOfferings": [{**BLOCK, "UpfrontFee": None}]},
@@ -120,9 +121,13 @@ def test_aws_is_queried_for_each_region_and_type(monkeypatch: pytest.MonkeyPatch
         ("2026-10-03", {"CapacityBlockOfferings": [{**BLOCK, "EndDate": BLOCK["StartDate"]}]}, "not after it starts"),
     ],
 )
-def test_what_is_no_answer_is_refused(tmp_path: Path, name: str, answer: Any, words: str) -> None:
-    with pytest.raises(SourceError, match=words):
-        read_offers([saved(tmp_path / "offers", **{name: answer})], KNOWN)
+def test_what_is_no_answer_is_left_out_by_name(tmp_path: Path, name: str, answer: Any, words: str) -> None:
+    good = {"2026-10-03_good": {"CapacityBlockOfferings": [BLOCK]}}
+    found = read_offers([saved(tmp_path / "offers", **{name: answer}, **good)], KNOWN)
+    (warning,) = found.warnings
+    assert words in warning
+    assert warning.endswith("Until then it is left out.")
+    assert found.table.height == 1
 
 
 def test_no_offer_and_an_unlisted_type_are_warnings(tmp_path: Path) -> None:

@@ -338,6 +338,13 @@ def test_nothing_is_bought_while_the_use_of_what_is_owned_is_unknown() -> None:
     assert (row["advice"], row["commitment_per_hour_usd"], row["advice_reason"]) == ("undecided", None, reason)
 
 
+def test_nothing_is_bought_while_a_commitment_cannot_be_read() -> None:
+    unread = dict.fromkeys(INVENTORY) | {"commitment_discount_id": "plans.json SavingsPlans number 3"}
+    row = plan(built(history(9, lambda hour: 100), START + timedelta(weeks=9), inventory=[unread]))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("undecided", None)
+    assert row["advice_reason"] == "commitments cannot be read, such as plans.json SavingsPlans number 3"
+
+
 def test_offers_for_the_same_use_exclude_each_other() -> None:
     """A Compute plan for one and for three years: either, not both. Of 100 + 30 an hour it covers 100: 76.9 %."""
     demand = pl.concat([history(9, lambda hour: 100), history(9, lambda hour: 30, "p6-b200.48xlarge")])

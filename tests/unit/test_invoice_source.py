@@ -120,8 +120,8 @@ def test_invoice_detail_as_parquet_is_that_of_its_csv(shared_data: Path, tmp_pat
         frame.write_parquet(tmp_path / f"{name}.parquet")
         assert amounts(InvoiceSource(name=name, location=str(tmp_path / f"{name}.parquet"))) == expected
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
-    with pytest.raises(SourceError, match=r"broken\.parquet is not a Parquet file"):
-        read_invoices([InvoiceSource(name="broken", location=str(tmp_path / "broken.parquet"))])
+    broken = read_invoices([InvoiceSource(name="broken", location=str(tmp_path / "broken.parquet"))])
+    assert "broken.parquet is not a Parquet file" in broken.warnings[0]
 
 
 def test_totals_without_a_tax_stay_whole(tmp_path: Path) -> None:
@@ -198,10 +198,19 @@ def test_fields_that_an_older_client_drops_are_reported(tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_is_no_invoice_is_refused_by_name(tmp_path: Path, texts: list[str], words: str) -> None:
-    with pytest.raises(SourceError) as refused:
-        read_invoices([saved(tmp_path, *texts)])
-    assert words in str(refused.value)
+def test_what_is_no_invoice_is_left_out_by_name(tmp_path: Path, texts: list[str], words: str) -> None:
+    """No line of such an invoice counts; others do."""
+    found = read_invoices([saved(tmp_path, *texts, "invoice_id,currency,total\nINV-9,USD,1\n")])
+    (warning,) = found.warnings
+    assert words in warning
+    assert warning.endswith(("Until then it is left out.", "Until then all are left out."))
+    assert found.table["invoice_id"].to_list() == ["INV-9"]
+
+
+def test_an_invoice_with_a_malformed_line_has_none(tmp_path: Path) -> None:
+    lines = table(DETAIL, DETAIL | {"InvoiceDetailId": "2", "BilledCost": "much"})
+    found = read_invoices([saved(tmp_path, lines, TOTALS)])
+    assert found.table["invoice_evidence"].unique().to_list() == ["declared"]
 
 
 def test_another_invoice_is_another_fingerprint(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import csv
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.aws import connect
-from pipelines.base.errors import SourceError, listing
+from pipelines.base.errors import MalformedError, SourceError, listing
 from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import AnswerSource
 from pipelines.ingest.json_lines import by_suffix, skipped
@@ -22,7 +22,10 @@ from pipelines.warehouse.stores import open_store
 
 _EPOCH = datetime(1970, 1, 1)
 _LARGEST_BYTES = 64 << 20
+LEFT_OUT = "Until then it is left out."
 Entry = Mapping[str, Any]
+# A row of a table of the inventory, with `where`, the address of its entry.
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,10 @@ class Inventory:
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a csv or Parquet file, and each row as text with its address; what is null is empty."""
+    """The columns of a csv or Parquet file, and each row as text, or what is wrong with it, with its address."""
 
     names: list[str]
-    rows: list[tuple[str, dict[str, str]]]
+    rows: list[tuple[str, Entry | MalformedError]]
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Answers:
     queried: Callable[[AnswerSource, list[str]], Iterator[tuple[str, Any]]]
 
     def read(self, source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
-        """Each answer of a source, and its address; of a csv or Parquet file its `Table`. SourceError for any other."""
+        """Each answer of a source, and its address; of a csv or Parquet file its `Table`, of others what is wrong."""
         if source.kind == "aws":
             yield from self.queried(source, warnings)
             return
@@ -61,17 +64,22 @@ class Answers:
         warnings += skipped(source.location, others, f"; name answers {', '.join(self.suffixes)}")
         for item in files:
             where = store.uri(item.key)
-            if item.size > _LARGEST_BYTES:
-                raise SourceError(f"{where} has {item.size:,} bytes, too many for {self.section}; check what it is.")
-            content = store.read(item.key)
-            if item.key.endswith(".parquet"):
-                yield where, _parquet_table(content, where)
-                continue
             try:
-                text = content.decode("utf-8-sig")
-            except UnicodeDecodeError:
-                raise SourceError(f"{where} is not UTF-8 text; save it again.") from None
-            yield where, _csv_table(text, where) if item.key.endswith(".csv") else _saved_answer(text, where)
+                yield where, self._opened(store, item, where)
+            except MalformedError as error:
+                yield where, error
+
+    def _opened(self, store: Store, item: Object, where: str) -> Any:
+        if item.size > _LARGEST_BYTES:
+            raise MalformedError(f"{where} has {item.size:,} bytes, too many for {self.section}; check what it is.")
+        content = store.read(item.key)
+        if item.key.endswith(".parquet"):
+            return _parquet_table(content, where)
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise MalformedError(f"{where} is not UTF-8 text; save it again.") from None
+        return _csv_table(text, where) if item.key.endswith(".csv") else _saved_answer(text, where)
 
     def files(self, source: AnswerSource) -> tuple[Store, list[Object], list[str]]:
         """The store, its files with our suffixes, and the keys of other files; the location may be one file."""
@@ -100,7 +108,7 @@ class Answers:
 
 
 def _saved_answer(text: str, where: str) -> Any:
-    """A saved answer. SourceError where it is not JSON or only one page of several."""
+    """A saved answer. MalformedError where it is not JSON or only one page of several."""
     with reading(where, "save the answer of AWS as it came"):
         answer = parse_json(text)
     # Recorders keep the answer under `data`, next to its status.
@@ -108,7 +116,7 @@ def _saved_answer(text: str, where: str) -> Any:
         answer = answer["data"]
     if isinstance(answer, dict) and (answer.get("nextToken") or answer.get("NextToken")):
         fix = "save them all in one answer, as `aws` gives it without --max-items and --no-paginate"
-        raise SourceError(f"{where} has a NextToken, so more pages belong to it; {fix}.")
+        raise MalformedError(f"{where} has a NextToken, so more pages belong to it; {fix}.")
     return answer
 
 
@@ -117,29 +125,50 @@ def content(answer: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if name != "ResponseMetadata"}
 
 
-def entries(answer: Entry, name: str, where: str) -> Iterator[tuple[str, Entry]]:
+def entries(answer: Entry, name: str, where: str) -> Iterator[tuple[str, Entry | MalformedError]]:
     """The entries of a list in an answer, each with its address."""
     if not isinstance(answer[name], list):
-        raise SourceError(f"{where}: {name} is not a list; save the whole answer.")
+        raise MalformedError(f"{where}: {name} is not a list; save the whole answer.")
     for number, entry in enumerate(answer[name], 1):
-        if not isinstance(entry, Mapping):
-            raise SourceError(f"{where} {name} number {number} is not a JSON object; save the whole answer.")
-        yield f"{where} {name} number {number}", entry
+        place = f"{where} {name} number {number}"
+        yield (
+            place,
+            entry if isinstance(entry, Mapping) else MalformedError(f"{place} is not a JSON object; save it whole."),
+        )
+
+
+def kept(
+    found: Iterable[tuple[str, Any]],
+    read: Callable[[Any, str], Iterable[Row]],
+    warnings: list[str],
+    instead: Callable[[str], Iterable[Row]] = lambda where: (),
+) -> Iterator[Row]:
+    """What `read` makes of each answer or entry; a malformed one is left out, with a warning and what is `instead`."""
+    for where, one in found:
+        try:
+            if isinstance(one, MalformedError):
+                raise one
+            with reading(where, "save the answer of AWS as it came"):
+                rows = [{"where": where} | row for row in read(one, where)]
+        except MalformedError as error:
+            warnings.append(f"{error} {LEFT_OUT}")
+            rows = [{"where": where} | row for row in instead(where)]
+        yield from rows
 
 
 def _csv_table(table: str, where: str) -> Table:
-    """SourceError where it is no csv, or a row is short or long."""
+    """MalformedError where it is no csv."""
     reader = csv.DictReader(io.StringIO(table, newline=""))
-    rows = []
+    rows: list[tuple[str, Entry | MalformedError]] = []
     try:
         names = list(reader.fieldnames or ())
         for row in reader:
             place = f"{where} line {reader.line_num}"
-            if None in row or None in row.values():
-                raise SourceError(f"{place} has not as many cells as the first line; fix it.")
-            rows.append((place, row))
+            is_whole = None not in row and None not in row.values()
+            short = f"{place} has not as many cells as the first line; fix it."
+            rows.append((place, row if is_whole else MalformedError(short)))
     except csv.Error as error:
-        raise SourceError(f"{where} is not a csv ({error}); fix or remove it.") from None
+        raise MalformedError(f"{where} is not a csv ({error}); fix or remove it.") from None
     return Table(names, rows)
 
 
@@ -147,8 +176,8 @@ def _parquet_table(content: bytes, where: str) -> Table:
     try:
         frame = pl.read_parquet(io.BytesIO(content))
     except pl.exceptions.PolarsError as error:
-        raise SourceError(f"{where} is not a Parquet file ({str(error).splitlines()[0]}); save it again.") from None
-    rows = [
+        raise MalformedError(f"{where} is not a Parquet file ({str(error).splitlines()[0]}); save it again.") from None
+    rows: list[tuple[str, Entry | MalformedError]] = [
         (f"{where} row {number}", {name: _cell(value) for name, value in row.items()})
         for number, row in enumerate(frame.iter_rows(named=True), 1)
     ]
@@ -163,7 +192,7 @@ def _cell(value: Any) -> str:
 
 
 def values_of(entry: Entry, where: str, schema: Schema, **names: str) -> dict[str, Any]:
-    """Columns of `schema` from the fields `names` of an entry; SourceError names `where` and the field at fault."""
+    """Columns of `schema` from the fields `names` of an entry; MalformedError names `where` and the field at fault."""
     readers = {pl.Int64: count, AT: moment, MONEY: amount}
     return {column: readers.get(schema[column], text)(entry, name, where) for column, name in names.items()}
 
@@ -216,10 +245,10 @@ def amount(entry: Entry, name: str, where: str) -> Decimal | None:
 
 
 def _value(entry: Entry, name: str, where: str, read: Callable[[Any], Any], wanted: str) -> Any:
-    """A field of an entry as `read`; None where it is missing or empty, SourceError with what is `wanted`."""
+    """A field of an entry as `read`; None where it is missing or empty, MalformedError with what is `wanted`."""
     if (value := entry.get(name)) is None or value == "":
         return None
     try:
         return read(value)
     except (ValueError, ArithmeticError):
-        raise SourceError(f"{where} has {name} {str(value)[:80]!r}; write {wanted}.") from None
+        raise MalformedError(f"{where} has {name} {str(value)[:80]!r}; write {wanted}.") from None

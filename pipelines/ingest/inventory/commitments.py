@@ -5,17 +5,18 @@ The bill shows the monthly cost of a commitment; its end, payment option and pur
 between the two are reported (detail_commitment_reconciliation).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import polars as pl
 
 from pipelines.base.aws import requesting
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError
 from pipelines.config.sources import AnswerSource
 from pipelines.ingest.inventory import answers
-from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, Table, values_of
+from pipelines.ingest.inventory.answers import LEFT_OUT, Answers, Entry, Inventory, Row, Table, kept, values_of
 from pipelines.ingest.schema import schema
 
 # `commitment_per_hour` is in the currency of the row.
@@ -50,27 +51,34 @@ _LONGEST = 10**10
 
 
 def read_commitments(sources: Sequence[AnswerSource]) -> Inventory:
-    """The commitments of all sources. Raises SourceError for malformed answers, and for two that contradict."""
-    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    """The commitments of all sources; what is malformed, or has other values elsewhere, is a row without its kind."""
+    found: dict[str, Row] = {}
     warnings: list[str] = []
     for source in sources:
-        seen = 0
-        for where, answer in ANSWERS.read(source, warnings):
-            read = _contracted if isinstance(answer, Table) else _answered
-            for place, row in read(answer, where, warnings):
-                seen += 1
-                row["source_name"] = source.name
-                name = row["commitment_discount_id"]
-                known = found.get(name)
-                if known and known[1] | {"source_name": source.name} != row:
-                    raise SourceError(f"{name} has other values in {known[0]} than in {place}; keep the newer answer.")
-                found[name] = place, row
-        if not seen:
+        read = partial(_commitments_in, warnings=warnings)
+        rows = [*kept(ANSWERS.read(source, warnings), read, warnings, _unread)]
+        for row in rows:
+            row["source_name"] = source.name
+            name = row["commitment_discount_id"]
+            known = found.setdefault(name, row)
+            if any(known[column] != row[column] for column in SCHEMA if column != "source_name"):
+                warnings.append(
+                    f"{name} has other values in {known['where']} than in {row['where']}; keep the newer answer. "
+                    f"{LEFT_OUT}"
+                )
+                found[name] = (
+                    known | dict.fromkeys(SCHEMA) | {"source_name": source.name, "commitment_discount_id": name}
+                )
+        if not rows:
             warnings.append(
                 f"[[commitments]] {source.name} contains no commitment; check its location, or remove the source."
             )
-    rows = [row for _, row in found.values()]
-    return Inventory(pl.DataFrame(rows, schema=SCHEMA).sort("commitment_discount_id"), sorted(warnings))
+    return Inventory(pl.DataFrame([*found.values()], schema=SCHEMA).sort("commitment_discount_id"), sorted(warnings))
+
+
+def _unread(name: str) -> Iterator[Row]:
+    """What stands for a commitment that cannot be read: nothing is known of it, so no advice may rest on the rest."""
+    yield dict.fromkeys(SCHEMA) | {"commitment_discount_id": name}
 
 
 def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
@@ -95,76 +103,40 @@ def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, A
 ANSWERS = Answers("commitments", (".json", ".csv", ".parquet"), _queried)
 
 
-def _answered(answer: Any, where: str, warnings: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The commitments of one answer, each with its address; SourceError with the field at fault.
-
-    A plan of a type that is newer than this version is left out, with a warning.
-    """
+def _commitments_in(answer: Any, where: str, warnings: list[str]) -> Iterator[Row]:
+    """The commitments of one answer; MalformedError with the field at fault."""
+    if isinstance(answer, Table):
+        yield from _contracted(answer, where, warnings)
+        return
     readers = {"SavingsPlans": _plan, "savingsPlans": _plan, "ReservedInstances": _reserved}
     known = [name for name in readers if isinstance(answer, Mapping) and name in answer]
     if not known:
-        raise SourceError(f"{where} has neither {_SHAPES}; save the answer of one of those calls.")
+        raise MalformedError(f"{where} has neither {_SHAPES}; save the answer of one of those calls.")
     for name in known:
-        for place, entry in answers.entries(answer, name, where):
-            entry = {key[:1].upper() + key[1:]: value for key, value in entry.items()}
-            kind = answers.text(entry, "SavingsPlanType")
-            if readers[name] is _plan and kind and kind not in _KINDS:
-                warnings.append(
-                    f"{place} has SavingsPlanType {kind[:80]!r} and is left out, so the end of this plan is unknown; "
-                    f"this version knows {', '.join(_KINDS)}."
-                )
-                continue
-            row = readers[name](entry, place) | {
-                "payment_option": answers.text(entry, "PaymentOption") or answers.text(entry, "OfferingType"),
-                "currency": answers.text(entry, "Currency") or answers.text(entry, "CurrencyCode"),
-                **values_of(entry, place, SCHEMA, started_at="Start", ended_at="End", state="State"),
-            }
-            _refuse_no_term(row, place)
-            yield place, row
+        read = partial(_commitment, readers[name])
+        yield from kept(answers.entries(answer, name, where), read, warnings, _unread)
 
 
-def _contracted(table: Table, where: str, warnings: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _commitment(read: Callable[[Entry, str], Row], entry: Entry, where: str) -> Iterator[Row]:
+    entry = {key[:1].upper() + key[1:]: value for key, value in entry.items()}
+    row = read(entry, where) | {
+        "payment_option": answers.text(entry, "PaymentOption") or answers.text(entry, "OfferingType"),
+        "currency": answers.text(entry, "Currency") or answers.text(entry, "CurrencyCode"),
+        **values_of(entry, where, SCHEMA, started_at="Start", ended_at="End", state="State"),
+    }
+    _refuse_no_term(row, where)
+    yield row
+
+
+def _contracted(table: Table, where: str, warnings: list[str]) -> Iterator[Row]:
     """The Savings Plans and reservations of FOCUS's ContractCommitment; other contracts are left out by name."""
     if missing := [name for name in _CONTRACT if name not in table.names]:
-        raise SourceError(
+        raise MalformedError(
             f"{where} has no column {missing[0]}; FOCUS's ContractCommitment has it. Answers of AWS are saved as JSON."
         )
     others: dict[str, str] = {}
     shares: list[str] = []
-    for place, row in table.rows:
-        if empty := [name for name in _CONTRACT if not row[name].strip()]:
-            raise SourceError(f"{place} has no {empty[0]}; FOCUS requires it.")
-        words = f"{row['ContractCommitmentType']} {row.get('ContractCommitmentDescription', '')}"
-        plain = words.lower().replace(" ", "").replace("_", "")
-        kind = next((kind for word, kind in _WORDED.items() if word in plain), None)
-        if kind is None:
-            others[row["ContractCommitmentId"]] = row["ContractCommitmentType"]
-            continue
-        found = values_of(
-            row, place, SCHEMA,
-            commitment_discount_id="ContractCommitmentId",
-            payment_option="ContractCommitmentPaymentModel",
-            currency="BillingCurrency",
-            started_at="ContractCommitmentPeriodStart",
-            ended_at="ContractCommitmentPeriodEnd",
-        )  # fmt: skip
-        _refuse_no_term(found, place)
-        # AWS ends a term at :59:59.
-        hours = round((found["ended_at"] - found["started_at"]).total_seconds() / 3600)
-        scope = answers.json_object(row, "ContractCommitmentApplicability", place)
-        cost = answers.amount(row, "ContractCommitmentCost", place)
-        share = answers.amount(row, "ContractCommitmentPaymentUpfrontPercentage", place)
-        if share is not None and not 0 <= share <= 1:
-            shares.append(place)
-        found |= {
-            "commitment_kind": kind,
-            "region_id": answers.text(scope, "x_RegionId"),
-            "instance_family": answers.text(scope, "x_InstanceFamily"),
-            "purchase_term": _term(hours * 3600),
-            "commitment_per_hour": None if cost is None or not hours else (cost / hours).quantize(Decimal("1e-10")),
-            "state": row.get("ContractCommitmentLifecycleStatus", "").strip().lower() or None,
-        }
-        yield place, dict.fromkeys(SCHEMA) | found
+    yield from kept(table.rows, partial(_contract, others=others, shares=shares), warnings, _unread)
     if others:
         name, contract = next(iter(others.items()))
         warnings.append(
@@ -178,18 +150,58 @@ def _contracted(table: Table, where: str, warnings: list[str]) -> Iterator[tuple
         )
 
 
+def _contract(row: Entry, where: str, others: dict[str, str], shares: list[str]) -> Iterator[Row]:
+    """A row of ContractCommitment; notes it among `others` where it is of no kind, and odd upfront `shares`."""
+    if empty := [name for name in _CONTRACT if not row[name].strip()]:
+        raise MalformedError(f"{where} has no {empty[0]}; FOCUS requires it.")
+    words = f"{row['ContractCommitmentType']} {row.get('ContractCommitmentDescription', '')}"
+    plain = words.lower().replace(" ", "").replace("_", "")
+    kind = next((kind for word, kind in _WORDED.items() if word in plain), None)
+    if kind is None:
+        others[row["ContractCommitmentId"]] = row["ContractCommitmentType"]
+        return
+    found = values_of(
+        row, where, SCHEMA,
+        commitment_discount_id="ContractCommitmentId",
+        payment_option="ContractCommitmentPaymentModel",
+        currency="BillingCurrency",
+        started_at="ContractCommitmentPeriodStart",
+        ended_at="ContractCommitmentPeriodEnd",
+    )  # fmt: skip
+    _refuse_no_term(found, where)
+    # AWS ends a term at :59:59.
+    hours = round((found["ended_at"] - found["started_at"]).total_seconds() / 3600)
+    scope = answers.json_object(row, "ContractCommitmentApplicability", where)
+    cost = answers.amount(row, "ContractCommitmentCost", where)
+    share = answers.amount(row, "ContractCommitmentPaymentUpfrontPercentage", where)
+    if share is not None and not 0 <= share <= 1:
+        shares.append(where)
+    found |= {
+        "commitment_kind": kind,
+        "region_id": answers.text(scope, "x_RegionId"),
+        "instance_family": answers.text(scope, "x_InstanceFamily"),
+        "purchase_term": _term(hours * 3600),
+        "commitment_per_hour": None if cost is None or not hours else (cost / hours).quantize(Decimal("1e-10")),
+        "state": row.get("ContractCommitmentLifecycleStatus", "").strip().lower() or None,
+    }
+    yield dict.fromkeys(SCHEMA) | found
+
+
 def _refuse_no_term(row: Mapping[str, Any], where: str) -> None:
     if row["started_at"] and row["ended_at"] and row["ended_at"] <= row["started_at"]:
-        raise SourceError(f"{where} ends at {row['ended_at']}, not after it starts; fix the times.")
+        raise MalformedError(f"{where} ends at {row['ended_at']}, not after it starts; fix the times.")
 
 
 def _plan(entry: Entry, where: str) -> dict[str, Any]:
     arn = str(entry.get("SavingsPlanArn") or "")
     if ":savingsplan/" not in arn:
-        raise SourceError(f"{where} has SavingsPlanArn {arn[:80]!r}; save the whole answer.")
+        raise MalformedError(f"{where} has SavingsPlanArn {arn[:80]!r}; save the whole answer.")
     kind = _KINDS.get(str(entry.get("SavingsPlanType")))
     if kind is None:
-        raise SourceError(f"{where} has no SavingsPlanType; save the whole answer.")
+        raise MalformedError(
+            f"{where} has SavingsPlanType {str(entry.get('SavingsPlanType'))[:80]!r}; this version knows "
+            f"{', '.join(_KINDS)}."
+        )
     return {
         "commitment_discount_id": arn,
         "commitment_kind": kind,
@@ -204,7 +216,7 @@ def _plan(entry: Entry, where: str) -> dict[str, Any]:
 def _reserved(entry: Entry, where: str) -> dict[str, Any]:
     name = answers.text(entry, "ReservedInstancesId")
     if name is None:
-        raise SourceError(f"{where} has no ReservedInstancesId; save the whole answer.")
+        raise MalformedError(f"{where} has no ReservedInstancesId; save the whole answer.")
     seconds = answers.count(entry, "Duration", where, "seconds", _LONGEST)
     return {
         "commitment_discount_id": name,

@@ -7,15 +7,16 @@ compares the two.
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import polars as pl
 
 from pipelines.base.aws import entries_of
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError
 from pipelines.config.sources import AnswerSource, InvoiceSource
 from pipelines.ingest.inventory import answers
-from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, Table
+from pipelines.ingest.inventory.answers import LEFT_OUT, Answers, Entry, Inventory, Row, Table, kept
 from pipelines.ingest.schema import schema
 
 # A line of an invoice, or a part of its total. `line_group` is the charge category of a line (FOCUS), `Tax` and
@@ -42,32 +43,36 @@ _LIST = "invoicing:ListInvoiceSummaries"
 _SUMMARIES = "InvoiceSummaries"
 # Lines that state the same part of a document have the same values of these.
 _KEY = ("invoice_evidence", "invoice_issuer", "invoice_id", "invoice_detail_id", "line_group")
-# A row of SCHEMA without its source, with `updated_at` where the document has it.
-Row = dict[str, Any]
+# As many of these name the invoice.
+_OF_INVOICE = 3
 
 
 def read_invoices(sources: Sequence[InvoiceSource]) -> Inventory:
-    """The lines of the invoices of all sources. SourceError for malformed ones, and for two that contradict."""
-    found: dict[tuple[Any, ...], tuple[str, Row]] = {}
+    """The lines of the invoices of all sources; what is malformed, or has other values elsewhere, is left out."""
+    found: dict[tuple[Any, ...], Row] = {}
     warnings: list[str] = []
+    contradicted = set()
     for source in sources:
         seen = 0
-        for where, answer in ANSWERS.read(source, warnings):
-            for place, row in _lines(answer, where, warnings):
-                # One without a month is read, whatever the months of its source.
-                if (month := row.get("billing_month")) and not source.reads(f"{month:%Y-%m}"):
-                    continue
-                seen += 1
-                row["source_name"] = source.name
-                key = tuple(row.get(name) for name in _KEY)
-                found[key] = _newer(found[key], (place, row)) if key in found else (place, row)
-        if not seen:
+        for row in kept(ANSWERS.read(source, warnings), partial(_lines, warnings=warnings), warnings):
+            # One without a month is read, whatever the months of its source.
+            if (month := row.get("billing_month")) and not source.reads(f"{month:%Y-%m}"):
+                continue
+            seen += 1
+            row["source_name"] = source.name
+            key = tuple(row.get(name) for name in _KEY)
+            try:
+                found[key] = _newer(found[key], row) if key in found else row
+            except MalformedError as error:
+                warnings.append(f"{error} {LEFT_OUT}")
+                contradicted.add(key[:_OF_INVOICE])
+        if not seen and LEFT_OUT not in "".join(warnings):
             warnings.append(
                 f"[[invoices]] {source.name} contains no invoice; check its location, or remove the source."
             )
-    lines = [row for _, row in found.values()]
-    _refuse_both_signs(lines)
-    return Inventory(pl.DataFrame(lines, schema=SCHEMA).sort(_KEY), sorted(set(warnings)))
+    # Of an invoice all lines count, or none.
+    lines = [row for key, row in found.items() if key[:_OF_INVOICE] not in contradicted]
+    return Inventory(pl.DataFrame(_of_one_sign(lines, warnings), schema=SCHEMA).sort(_KEY), sorted(set(warnings)))
 
 
 def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, Any]]:
@@ -94,8 +99,8 @@ def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, A
 ANSWERS = Answers("invoices", (".json", ".csv", ".parquet"), _queried)
 
 
-def _lines(answer: Any, where: str, warnings: list[str]) -> Iterator[tuple[str, Row]]:
-    """The lines of one file or answer, each with its address; SourceError with the field at fault."""
+def _lines(answer: Any, where: str, warnings: list[str]) -> Iterator[Row]:
+    """The lines of one file or answer; MalformedError with the field at fault."""
     if isinstance(answer, Table):
         names = answer.names
         if "BillingPeriodStatus" in names:
@@ -105,22 +110,25 @@ def _lines(answer: Any, where: str, warnings: list[str]) -> Iterator[tuple[str, 
         else:
             read, required = _totals, _REQUIRED
             if unknown := [name for name in names if name not in _TOTALS]:
-                raise SourceError(
+                raise MalformedError(
                     f"{where} has the column {unknown[0]!r}; a csv of totals has {', '.join(_TOTALS)}, and FOCUS "
                     "InvoiceDetail has InvoiceIssueStatus."
                 )
         if missing := [name for name in required if name not in names]:
-            raise SourceError(f"{where} has no column {missing[0]}; the first line must name it (docs/invoices.md).")
-        for place, row in answer.rows:
-            yield from ((place, line) for line in read(row, place))
+            raise MalformedError(f"{where} has no column {missing[0]}; the first line must name it (docs/invoices.md).")
+        unread: list[str] = []
+        rows = [*kept(answer.rows, read, unread)]
+        if unread and read is _detail:
+            # The line may be of any of its invoices.
+            raise MalformedError(unread[0].removesuffix(f" {LEFT_OUT}"))
+        warnings += unread
+        yield from rows
         return
     if not isinstance(answer, Mapping) or _SUMMARIES not in answer:
-        raise SourceError(f"{where} has no {_SUMMARIES}; save the answer of list-invoice-summaries.")
-    lacks_entity = False
-    for place, summary in answers.entries(answer, _SUMMARIES, where):
-        lacks_entity |= "BillingEntity" not in _part(summary, "Entity", place) or "BillType" not in summary
-        yield from ((place, line) for line in _summary(summary, place))
-    if lacks_entity:
+        raise MalformedError(f"{where} has no {_SUMMARIES}; save the answer of list-invoice-summaries.")
+    lacking: list[str] = []
+    yield from kept(answers.entries(answer, _SUMMARIES, where), partial(_summary, lacking=lacking), warnings)
+    if lacking:
         warnings.append(
             f"{where}: BillingEntity or BillType is missing, as older clients drop them, so kinds of "
             "invoices are unknown; save the answer with a newer AWS CLI."
@@ -131,10 +139,10 @@ def _detail(row: Entry, where: str) -> Iterator[Row]:
     """A line of FOCUS 1.4 InvoiceDetail."""
     for name in _DETAIL:
         if not row[name].strip():
-            raise SourceError(f"{where} has no {name}; FOCUS requires it.")
+            raise MalformedError(f"{where} has no {name}; FOCUS requires it.")
     status = row["InvoiceIssueStatus"].strip().lower()
     if status not in _STATUSES:
-        raise SourceError(f"{where} has InvoiceIssueStatus {status[:80]!r}; write Open, Issued or Voided.")
+        raise MalformedError(f"{where} has InvoiceIssueStatus {status[:80]!r}; write Open, Issued or Voided.")
     reference = row["ReferenceInvoiceId"].strip()
     invoice_id = row["InvoiceId"].strip()
     started_at = answers.moment(row, "BillingPeriodStart", where)
@@ -164,7 +172,7 @@ def _period(row: Entry, where: str) -> Iterator[Row]:
     """A billing period of FOCUS 1.4: closed once its issuer has issued all invoices. It has no invoice and no cost."""
     status, started_at = answers.text(row, "BillingPeriodStatus"), answers.moment(row, "BillingPeriodStart", where)
     if status not in _CLOSINGS or started_at is None or not answers.text(row, "InvoiceIssuerName"):
-        raise SourceError(
+        raise MalformedError(
             f"{where} needs a BillingPeriodStart, an InvoiceIssuerName and the BillingPeriodStatus Open or Closed."
         )
     month = started_at.date().replace(day=1)
@@ -184,10 +192,12 @@ def _period(row: Entry, where: str) -> Iterator[Row]:
     }
 
 
-def _summary(summary: Entry, where: str) -> Iterator[Row]:
-    """The parts of an invoice of ListInvoiceSummaries; amounts in the currency of the bill."""
+def _summary(summary: Entry, where: str, lacking: list[str]) -> Iterator[Row]:
+    """The parts of an invoice of ListInvoiceSummaries; `lacking` gets those without a kind."""
     entity, period = (_part(summary, name, where) for name in ("Entity", "BillingPeriod"))
     costs = _part(summary, "BaseCurrencyAmount", where)
+    if "BillingEntity" not in entity or "BillType" not in summary:
+        lacking.append(where)
     kind = str(summary.get("InvoiceType") or "INVOICE").lower()
     if kind == "invoice":
         kind = _KINDS.get(str(summary.get("BillType") or "ANNIVERSARY"), "invoice")
@@ -235,7 +245,7 @@ def _parts(total: Decimal | None, before_tax: Decimal | None, where: str, **fiel
     """The lines `before tax` and `Tax` of a document, or `total` where its tax is unknown."""
     for name, value in {"invoice id": fields["invoice_id"], "currency": fields["currency"], "total": total}.items():
         if value is None:
-            raise SourceError(f"{where} has no {name}; add it.")
+            raise MalformedError(f"{where} has no {name}; add it.")
     assert total is not None
     parts = {"total": total} if before_tax is None else {"before tax": before_tax, "Tax": total - before_tax}
     for group, cost in parts.items():
@@ -245,28 +255,32 @@ def _parts(total: Decimal | None, before_tax: Decimal | None, where: str, **fiel
 def _part(summary: Entry, name: str, where: str) -> Entry:
     part = summary.get(name) or {}
     if not isinstance(part, Mapping):
-        raise SourceError(f"{where}: {name} is not a JSON object; save the whole answer.")
+        raise MalformedError(f"{where}: {name} is not a JSON object; save the whole answer.")
     return part
 
 
-def _newer(known: tuple[str, Row], other: tuple[str, Row]) -> tuple[str, Row]:
-    """Of two readings of one line the one updated last; SourceError where they differ and neither is newer."""
-    one, two = (({**row, "source_name": None}) for _, row in (known, other))
+def _newer(known: Row, other: Row) -> Row:
+    """Of two readings of one line the one updated last; MalformedError where they differ and neither is newer."""
+    one, two = ({**row, "source_name": None, "where": None} for row in (known, other))
     if one == two:
         return known
     at, then = one.get("updated_at"), two.get("updated_at")
     if at and then and at != then:
-        return max(known, other, key=lambda found: found[1]["updated_at"])
-    raise SourceError(
-        f"Invoice {one['invoice_id']} has other values in {known[0]} than in {other[0]}; keep the newer document."
+        return max(known, other, key=lambda row: row["updated_at"])
+    raise MalformedError(
+        f"Invoice {one['invoice_id']} has other values in {known['where']} than in {other['where']}; keep the newer "
+        "document."
     )
 
 
-def _refuse_both_signs(lines: Sequence[Row]) -> None:
-    """SourceError where credit memos have both signs: which of them lowers what is owed is then unknown."""
+def _of_one_sign(lines: Sequence[Row], warnings: list[str]) -> Sequence[Row]:
+    """The lines; without credit memos where they have both signs: which of them lowers what is owed is then unknown."""
     memos = [row for row in lines if row["document_kind"] == "credit_memo" and row["line_group"] != "Tax"]
     signs = {row["invoiced_cost"] > 0: row["invoice_id"] for row in memos if row["invoiced_cost"]}
-    if len(signs) == 2:
-        raise SourceError(
-            f"Credit memos have both signs: {signs[True]} is positive and {signs[False]} negative; correct one of them."
-        )
+    if len(signs) < 2:
+        return lines
+    warnings.append(
+        f"Credit memos have both signs: {signs[True]} is positive and {signs[False]} negative; correct one of them. "
+        f"{LEFT_OUT.replace('it is', 'all are')}"
+    )
+    return [row for row in lines if row["document_kind"] != "credit_memo"]

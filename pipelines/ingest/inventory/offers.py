@@ -8,15 +8,16 @@ answers of the newest day count.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any
 
 import polars as pl
 
 from pipelines.base.aws import entries_of
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError
 from pipelines.config.sources import AnswerSource, CapacityOfferSource
 from pipelines.ingest.inventory import answers
-from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, values_of
+from pipelines.ingest.inventory.answers import LEFT_OUT, Answers, Entry, Inventory, Row, kept, values_of
 from pipelines.ingest.schema import schema
 
 SCHEMA = schema(
@@ -27,24 +28,22 @@ _BLOCKS, _SCORES = "CapacityBlockOfferings", "SpotPlacementScores"
 _RECORDED = "RecordedDate"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?=[^/]*$)")
 _REGION = re.compile(r"[a-z]{2,}(-[a-z]+)+-\d+")
-Row = dict[str, Any]
 
 
 def read_offers(sources: Sequence[CapacityOfferSource], known_types: Mapping[str, str]) -> Inventory:
-    """The offers of all sources; `known_types` are the instance types of the list. SourceError for malformed ones."""
+    """The offers of all sources; `known_types` are the instance types of the list. What is malformed is left out."""
     rows: list[Row] = []
     warnings: list[str] = []
     for source in sources:
-        by_day: dict[date, list[Row]] = {}
-        for where, answer in ANSWERS.read(source, warnings):
-            found = list(_offers_in(answer, where))
-            by_day.setdefault(_day(answer, where), []).extend(found)
-        newest = by_day[max(by_day)] if by_day else []
-        if not newest:
+        # An answer without an offer has a day too.
+        days: set[date] = set()
+        found = [*kept(ANSWERS.read(source, warnings), partial(_offers_in, days=days, warnings=warnings), warnings)]
+        newest = [row for row in found if row["recorded_date"] == max(days)]
+        if not newest and LEFT_OUT not in "".join(warnings):
             warnings.append(
                 f"[[capacity_offers]] {source.name} contains no offer; check its location, or query another size."
             )
-        rows += [row | {"recorded_date": max(by_day), "source_name": source.name} for row in newest]
+        rows += [row | {"source_name": source.name} for row in newest]
         unlisted = {row["instance_type"] for row in newest} - {*known_types}
         warnings += [
             f"[[capacity_offers]] {source.name}: {name} is not in ref_instance_type.csv, so its offers count for no "
@@ -83,53 +82,61 @@ ANSWERS = Answers("capacity_offers", (".json",), _queried)
 
 
 def _day(answer: Entry, where: str) -> date:
-    """The day an answer was given; SourceError where its file is not named after one."""
+    """The day an answer was given; MalformedError where its file is not named after one."""
     found = answer.get(_RECORDED) or (match[0] if (match := _DAY.search(where)) else "")
     try:
         return date.fromisoformat(found)
     except ValueError:
-        raise SourceError(
+        raise MalformedError(
             f"{where} is not named after the day of its answer; rename it, such as 2026-11-20-p5.json."
         ) from None
 
 
-def _offers_in(answer: Any, where: str) -> Iterator[Row]:
-    """The offers of one answer; SourceError naming `where` and the field at fault."""
+def _offers_in(answer: Any, where: str, days: set[date], warnings: list[str]) -> Iterator[Row]:
+    """The offers of one answer, whose day is added to `days`; MalformedError naming `where` and the field at fault."""
     if not isinstance(answer, Mapping) or not {_BLOCKS, _SCORES} & answer.keys():
-        raise SourceError(
+        raise MalformedError(
             f"{where} has neither {_BLOCKS} (describe-capacity-block-offerings) nor {_SCORES} "
             "(get-spot-placement-scores); save the answer of one of those calls."
         )
-    if _BLOCKS in answer:
-        for place, entry in answers.entries(answer, _BLOCKS, where):
-            yield _block(entry, place)
+    read = {_BLOCKS: _block}
     if _SCORES in answer:
         types = answer.get("InstanceTypes")
         if not isinstance(types, list) or not types or not all(isinstance(name, str) for name in types):
-            raise SourceError(
+            raise MalformedError(
                 f"{where} has no InstanceTypes and TargetCapacity, which AWS's answer leaves out; add those of the "
                 "request."
             )
         count = answers.count(answer, "TargetCapacity", where)
-        for place, entry in answers.entries(answer, _SCORES, where):
-            score = answers.count(entry, "Score", place, "points", 10)
-            for name in types:
-                yield {
-                    "purchase_option": "spot",
-                    "instance_type": name,
-                    "region_id": answers.text(entry, "Region"),
-                    "instance_count": count,
-                    "placement_score": score,
-                }
+        read[_SCORES] = partial(_scores, types, count)
+    day = _day(answer, where)
+    days.add(day)
+    for name in read.keys() & answer.keys():
+        found = kept(answers.entries(answer, name, where), read[name], warnings)
+        yield from (row | {"recorded_date": day} for row in found)
 
 
-def _block(entry: Entry, where: str) -> Row:
+def _scores(types: Sequence[str], count: int | None, entry: Entry, where: str) -> Iterator[Row]:
+    score = answers.count(entry, "Score", where, "points", 10)
+    if score == 0:
+        raise MalformedError(f"{where} has the Score 0; AWS gives 1 to 10, so save its answer as it came.")
+    for name in types:
+        yield {
+            "purchase_option": "spot",
+            "instance_type": name,
+            "region_id": answers.text(entry, "Region"),
+            "instance_count": count,
+            "placement_score": score,
+        }
+
+
+def _block(entry: Entry, where: str) -> Iterator[Row]:
     names = {"instance_type": "InstanceType", "instance_count": "InstanceCount", "started_at": "StartDate"}
     names |= {"ended_at": "EndDate", "upfront_fee": "UpfrontFee", "currency": "CurrencyCode"}
     row = values_of(entry, where, SCHEMA, **names)
     if lacking := [field for name, field in names.items() if not row[name]]:
-        raise SourceError(f"{where} has no {lacking[0]}; save the whole answer.")
+        raise MalformedError(f"{where} has no {lacking[0]}; save the whole answer.")
     if row["ended_at"] <= row["started_at"]:
-        raise SourceError(f"{where} ends at {row['ended_at']}, not after it starts; save the whole answer.")
+        raise MalformedError(f"{where} ends at {row['ended_at']}, not after it starts; save the whole answer.")
     zone = _REGION.match(answers.text(entry, "AvailabilityZone") or "")
-    return row | {"purchase_option": "capacity_block", "region_id": zone[0] if zone else None}
+    yield row | {"purchase_option": "capacity_block", "region_id": zone[0] if zone else None}

@@ -9,15 +9,16 @@ several sources are joined.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import polars as pl
 
 from pipelines.base.aws import code_of, requesting
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError
 from pipelines.config.sources import AnswerSource
 from pipelines.ingest.inventory import answers
-from pipelines.ingest.inventory.answers import Answers, Entry, Inventory, Table, values_of
+from pipelines.ingest.inventory.answers import LEFT_OUT, Answers, Entry, Inventory, Row, Table, kept, values_of
 from pipelines.ingest.schema import schema
 
 _ODCR, _BLOCK, _PLAN = _KINDS = ("odcr", "capacity_block", "training_plan")
@@ -47,28 +48,23 @@ _TYPES = {"default": _ODCR, "capacity-block": _BLOCK}
 _EC2_ID = re.compile(r"cr-[0-9a-z]+")
 _PLAN_ARN = re.compile(r"arn:aws[a-z-]*:sagemaker:([a-z0-9-]+):(\d+):training-plan/[A-Za-z0-9-]+")
 _SHAPES = "CapacityReservations, CapacityBlocks, TrainingPlanSummaries or TrainingPlanArn"
-# A row of SCHEMA, with `where`, the address of its entry, and `is_detail` where the answer only adds to the one of
-# DescribeCapacityReservations about the same reservation.
-Row = dict[str, Any]
 
 
 def read_reservations(sources: Sequence[AnswerSource], families: Mapping[str, str]) -> Inventory:
     """The reservations of all sources; `families` has the accelerator family of each instance type.
 
-    Raises SourceError for malformed reservations, and for two that contradict.
+    What is malformed, or has other values elsewhere, is left out with a warning.
     """
     found: list[Row] = []
     warnings: list[str] = []
     for source in sources:
-        own = [
-            dict.fromkeys(SCHEMA) | {"part_no": 1, "source_name": source.name} | row
-            for where, answer in ANSWERS.read(source, warnings)
-            for row in (_rows(answer, where) if isinstance(answer, Table) else _reservations_in(answer, where))
-        ]
-        if source.kind == "file" and not own:
+        read = partial(_reservations_in, warnings=warnings)
+        rows = ((row["where"], row) for row in kept(ANSWERS.read(source, warnings), read, warnings))
+        own = [row | {"source_name": source.name} for row in kept(rows, _checked, warnings)]
+        if source.kind == "file" and not own and LEFT_OUT not in "".join(warnings):
             warnings.append(f"{source.location} contains no reservation; check the location, or remove the source.")
         found += own
-    joined = _joined(found)
+    joined = _joined(found, warnings)
     warnings += [warning for row in joined for warning in _warnings(row, families)]
     return Inventory(pl.DataFrame(joined, schema=SCHEMA).sort("reservation_id", "part_no"), sorted(warnings))
 
@@ -102,44 +98,50 @@ def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, A
 ANSWERS = Answers("reservations", (".json", ".csv"), _queried)
 
 
-def _rows(table: Table, where: str) -> Iterator[Row]:
-    """The reservations of a csv; SourceError with its line and the fix."""
-    names = table.names
-    if missing := [name for name in _REQUIRED if name not in names]:
-        columns = f"column{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
-        raise SourceError(f"{where} has no {columns}; the first line must name them (docs/reservations.md).")
-    for name in names:
-        if name not in _COLUMNS:
-            raise SourceError(f"{where} has the column {name!r}; it may have {', '.join(_COLUMNS)}.")
-    for place, row in table.rows:
-        kind = row["reservation_kind"]
-        if kind not in _KINDS:
-            raise SourceError(f"{place} has reservation_kind {kind[:80]!r}; write one of {', '.join(_KINDS)}.")
-        found = values_of(row, place, SCHEMA, **{name: name for name in names})
-        found["part_no"] = found.get("part_no") or 1
-        yield found | {"where": place, "reservation_id": _id(row["reservation_id"], kind, place)}
-
-
-def _reservations_in(answer: Any, where: str) -> Iterator[Row]:
-    """The reservations of one answer; SourceError naming `where` and the field at fault."""
+def _reservations_in(answer: Any, where: str, warnings: list[str]) -> Iterator[Row]:
+    """The reservations of one answer; MalformedError naming `where` and the field at fault."""
+    if isinstance(answer, Table):
+        _check_columns(answer.names, where)
+        yield from kept(answer.rows, _declared, warnings)
+        return
     if not isinstance(answer, Mapping):
-        raise SourceError(f"{where} is not a JSON object; save an answer with {_SHAPES}.")
+        raise MalformedError(f"{where} is not a JSON object; save an answer with {_SHAPES}.")
     readers = {"CapacityReservations": _reservation, "CapacityBlocks": _block, "TrainingPlanSummaries": _plan}
     known = [name for name in readers if name in answer]
     if "TrainingPlanArn" in answer:
         yield from _plan(answer, where)
     elif not known:
-        raise SourceError(f"{where} has none of {_SHAPES}; save the answer of one of those calls.")
+        raise MalformedError(f"{where} has none of {_SHAPES}; save the answer of one of those calls.")
     for name in known:
-        for place, entry in answers.entries(answer, name, where):
-            yield from (row | {"where": place} for row in readers[name](entry, place))
+        yield from kept(answers.entries(answer, name, where), readers[name], warnings)
+
+
+def _check_columns(names: Sequence[str], where: str) -> None:
+    if missing := [name for name in _REQUIRED if name not in names]:
+        columns = f"column{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+        raise MalformedError(f"{where} has no {columns}; the first line must name them (docs/reservations.md).")
+    for name in names:
+        if name not in _COLUMNS:
+            raise MalformedError(f"{where} has the column {name!r}; it may have {', '.join(_COLUMNS)}.")
+
+
+def _declared(row: Entry, where: str) -> Iterator[Row]:
+    """The reservation of a line of a csv."""
+    kind = row["reservation_kind"]
+    if kind not in _KINDS:
+        raise MalformedError(f"{where} has reservation_kind {kind[:80]!r}; write one of {', '.join(_KINDS)}.")
+    found = values_of(row, where, SCHEMA, **{name: name for name in row})
+    found["part_no"] = found.get("part_no") or 1
+    yield found | {"reservation_id": _id(row["reservation_id"], kind, where)}
 
 
 def _reservation(entry: Entry, where: str) -> Iterator[Row]:
     kind = _TYPES.get(entry.get("ReservationType") or "default")
     if kind is None:
         known = " and ".join(_TYPES)
-        raise SourceError(f"{where} has ReservationType {str(entry['ReservationType'])[:80]!r}; {known} are supported.")
+        raise MalformedError(
+            f"{where} has ReservationType {str(entry['ReservationType'])[:80]!r}; {known} are supported."
+        )
     names = {"account_id": "OwnerId", "instance_type": "InstanceType", "instance_count": "TotalInstanceCount"}
     names |= {"started_at": "StartDate" if entry.get("StartDate") else "CreateDate"}
     held = {"reservation_id": _id(entry.get("CapacityReservationId"), kind, where), "reservation_kind": kind}
@@ -159,8 +161,8 @@ def _plan(entry: Entry, where: str) -> Iterator[Row]:
     """A training plan: a part for each capacity it reserves, the fee of the whole on the first."""
     arn = _id(entry.get("TrainingPlanArn"), _PLAN, where)
     _, _, _, region, account, _ = arn.split(":", 5)
-    plan = {"where": where, "reservation_id": arn, "reservation_kind": _PLAN}
-    plan |= {"account_id": account, "region_id": region, "state": answers.text(entry, "Status")}
+    plan = {"reservation_id": arn, "reservation_kind": _PLAN, "account_id": account, "region_id": region}
+    plan |= {"state": answers.text(entry, "Status")}
     names = {"instance_type": "InstanceType", "instance_count": "TotalInstanceCount"}
     names |= {"started_at": "StartTime", "ended_at": "EndTime", "ultraserver_type": "UltraServerType"}
     parts = []
@@ -181,7 +183,7 @@ def _id(value: Any, kind: str, where: str) -> str:
     found = (_PLAN_ARN if kind == _PLAN else _EC2_ID).search(str(value or ""))
     if not found:
         form = "the ARN of a training plan" if kind == _PLAN else "cr-…"
-        raise SourceError(f"{where} has the id {str(value)[:80]!r}; write {form}.")
+        raise MalformedError(f"{where} has the id {str(value)[:80]!r}; write {form}.")
     return found[0]
 
 
@@ -191,29 +193,36 @@ def _region(entry: Entry) -> str | None:
     return (arn[3] if len(arn) > 5 else None) or re.sub(r"[a-z]$", "", zone) or None
 
 
-def _joined(found: Iterable[Row]) -> list[Row]:
-    """One row per id and part; SourceError where two have different windows, kinds or instance types."""
+def _joined(found: Iterable[Row], warnings: list[str]) -> list[Row]:
+    """One row per id and part; left out where two have different windows, kinds or instance types."""
     whole: dict[tuple[str, int], Row] = {}
     details: dict[tuple[str, int], Row] = {}
+    contradicted = set()
     for row in found:
-        _check_window(row)
         known = details if row.get("is_detail") else whole
         key = (row["reservation_id"], row["part_no"])
-        known[key] = _same(known[key], row) if key in known else row
+        try:
+            known[key] = _same(known[key], row) if key in known else row
+        except MalformedError as error:
+            warnings.append(f"{error} {LEFT_OUT}")
+            contradicted.add(row["reservation_id"])
     for key, detail in details.items():
         whole[key] = _filled(whole[key], detail) if key in whole else detail
-    return list(whole.values())
+    return [row for row in whole.values() if row["reservation_id"] not in contradicted]
 
 
-def _check_window(row: Row) -> None:
+def _checked(row: Row, where: str) -> Iterator[Row]:
+    """A row with all columns; MalformedError for a window that cannot be."""
+    row = dict.fromkeys(SCHEMA) | {"part_no": 1} | row
+    yield row
     begin, end = row["started_at"], row["ended_at"]
-    name = f"{row['where']}: {row['reservation_id']}"
+    name = f"{where}: {row['reservation_id']}"
     if not begin or not end:
         return
     if end <= begin:
-        raise SourceError(f"{name} ends at {end}, not after it starts at {begin}; fix the times.")
+        raise MalformedError(f"{name} ends at {end}, not after it starts at {begin}; fix the times.")
     if row["reservation_kind"] != _ODCR and end - begin > _LONGEST:
-        raise SourceError(f"{name} runs from {begin} to {end}, longer than any that is sold; fix the times.")
+        raise MalformedError(f"{name} runs from {begin} to {end}, longer than any that is sold; fix the times.")
 
 
 def _same(first: Row, later: Row) -> Row:
@@ -224,7 +233,7 @@ def _same(first: Row, later: Row) -> Row:
     for what, (one, other) in values.items():
         if None not in (one, other) and one != other:
             both = f"{one} in {first['where']} and {other} in {later['where']}"
-            raise SourceError(f"{first['reservation_id']} {what} {both}; keep the right one.")
+            raise MalformedError(f"{first['reservation_id']} {what} {both}; keep the right one.")
     return _filled(later, first)
 
 
