@@ -187,6 +187,8 @@ def test_fields_that_an_older_client_drops_are_reported(tmp_path: Path) -> None:
         (["invoice_id,currency,total\nINV-1,USD\n"], "line 2 has not as many cells"),
         ([table(DETAIL | {"InvoiceIssueStatus": "Draft"})], "InvoiceIssueStatus 'draft'; write Open"),
         ([table(DETAIL | {"BillingCurrency": ""})], "line 2 has no BillingCurrency"),
+        ([table(DETAIL | {"BillingCurrency": "dollars"})], "line 2 has the currency 'dollars'; write its code"),
+        (["invoice_id,currency,total\nINV-1,usd,5\n"], "line 2 has the currency 'usd'; write its code"),
         (["BillingPeriodStart,InvoiceIssuerName,BillingPeriodStatus\n2026-07-01T00:00:00Z,AWS,Done\n"],
          "line 2 needs a BillingPeriodStart, an InvoiceIssuerName and the BillingPeriodStatus Open or Closed"),
         ([table({k: v for k, v in DETAIL.items() if k != "BilledCost"})], "0.csv has no column BilledCost"),

@@ -4,6 +4,7 @@ A bill line names its invoice; what the invoice itself charges comes from here, 
 compares the two.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -160,7 +161,7 @@ def _detail(row: Entry, where: str) -> Iterator[Row]:
         "issue_status": status,
         "issued_at": answers.moment(row, "InvoiceIssueDate", where),
         "reference_invoice_id": None if reference == invoice_id else reference,
-        "currency": answers.text(row, "BillingCurrency"),
+        "currency": _currency(answers.text(row, "BillingCurrency"), where),
         # Our own export of a document without lines names the part of its total.
         "line_group": answers.text(grain, "x_LineGroup") or answers.text(row, "ChargeCategory"),
         "invoiced_cost": answers.amount(row, "BilledCost", where),
@@ -247,9 +248,16 @@ def _parts(total: Decimal | None, before_tax: Decimal | None, where: str, **fiel
         if value is None:
             raise MalformedError(f"{where} has no {name}; add it.")
     assert total is not None
+    _currency(fields["currency"], where)
     parts = {"total": total} if before_tax is None else {"before tax": before_tax, "Tax": total - before_tax}
     for group, cost in parts.items():
         yield fields | {"line_group": group, "invoiced_cost": cost, "issue_status": "issued"}
+
+
+def _currency(code: str | None, where: str) -> str:
+    if not code or not re.fullmatch("[A-Z]{3}", code):
+        raise MalformedError(f"{where} has the currency {str(code)[:80]!r}; write its code of three capital letters.")
+    return code
 
 
 def _part(summary: Entry, name: str, where: str) -> Entry:
