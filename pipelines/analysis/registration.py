@@ -149,7 +149,7 @@ class Registration:
                 )
         return None
 
-    def planned(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> tuple[list[Run], list[Run]]:
+    def planned(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> tuple[list[Run], ...]:
         """The runs of each side that are judged: of the first planned jobs, and none after all of those had ended.
 
         One that has not ended is among them if it started before the last of those did.
@@ -166,11 +166,10 @@ class Registration:
         # A run that resumes a planned one before then is to end too.
         for run in sorted((run for jobs in first for job in jobs for run in job), key=lambda run: run["started_at"]):
             end = max(end, run["ended_at"]) if run["started_at"] <= end else end
-        one, other = (
+        return tuple(
             _until(runs, jobs, end) if len(jobs) == self.planned_runs else runs
             for runs, jobs in zip(sides, first, strict=True)
         )
-        return one, other
 
 
 def _until(runs: Sequence[Run], jobs: Sequence[Sequence[Run]], end: datetime) -> list[Run]:
