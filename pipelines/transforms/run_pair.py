@@ -13,14 +13,7 @@ from pipelines.analysis.matched import Run, at_once
 from pipelines.base.cost import BASES
 from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.run_evaluation import evaluated
-from pipelines.transforms.run_weakness import (
-    JOIN_GRACE,
-    epoch_sizes,
-    uncertain,
-    uncompiled,
-    warm_starts,
-    weaknesses,
-)
+from pipelines.transforms.run_weakness import JOIN_GRACE, epoch_sizes, uncertain, uncompiled, warm_starts, weaknesses
 from pipelines.transforms.run_weakness import QUERIES as WEAKNESS_QUERIES
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.

@@ -38,12 +38,7 @@ _OF_MANIFEST = 8
 
 
 def list_deliveries(
-    source: BillingSource,
-    raw_root: Path,
-    stores: Stores | None = None,
-    run: Map = in_threads,
-    *,
-    is_whole: bool = True,
+    source: BillingSource, raw_root: Path, stores: Stores | None = None, run: Map = in_threads, *, is_whole: bool = True
 ) -> list[Delivery]:
     """The current delivery of every billing month of an export, oldest month first.
 
