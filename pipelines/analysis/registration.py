@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pipelines.analysis.estimate import not_inferior
 from pipelines.analysis.matched import Run, ended_of, jobs_of, result_at
+from pipelines.base.groups import grouped
 
 
 @dataclass(frozen=True)
@@ -199,12 +200,8 @@ def _named(types: str | None) -> Mapping[str, date]:
 
 def registrations_by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Registration]:
     """The Registration in force of each workload, from the rows of stg_proof__registration."""
-    by_name: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        if row["is_in_force"]:
-            by_name.setdefault(row["registration"], []).append(row)
     found = {}
-    for own in by_name.values():
+    for own in grouped((row for row in rows if row["is_in_force"]), lambda row: row["registration"]).values():
         row, named = own[0], [run for run in own if run["run_id"] is not None]
         excluded = [run for run in named if run["excluded_on"]]
         listed: dict[str, set[str]] = {}

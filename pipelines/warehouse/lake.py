@@ -18,6 +18,7 @@ from typing import Any
 
 from pipelines.base.address import is_s3
 from pipelines.base.errors import SourceError
+from pipelines.base.groups import grouped
 from pipelines.base.paths import below
 from pipelines.warehouse import retention
 from pipelines.warehouse.delta import DataFile, DeltaTables
@@ -296,10 +297,7 @@ class Lake:
     def _replace(self, table: str, files: list[DataFile], schema: Any, periods: Sequence[str | None]) -> int:
         self._check_hold()
         self._newest.pop(table, None)
-        of_sources: dict[str | None, list[str]] = {}
-        for part in filter(None, periods):
-            of_sources.setdefault(source_of(part), []).append(part)
-        for parts in of_sources.values() or [None]:
+        for parts in grouped(filter(None, periods), source_of).values() or [None]:
             of_these = [file for file in files if parts is None or file.period in parts]
             self._newest[table] = _version(*self._tables.replace(table, of_these, schema, parts))
         return self._newest[table].number
@@ -349,10 +347,7 @@ class Lake:
 
 def _version(number: int, files: Iterable[DataFile]) -> _Version:
     ordered = sorted(files, key=lambda file: file.name)
-    parts: dict[str | None, list[DataFile]] = {}
-    for file in ordered:
-        parts.setdefault(file.period, []).append(file)
-    return _Version(number, ordered, parts)
+    return _Version(number, ordered, grouped(ordered, lambda file: file.period))
 
 
 def _data_key(table: str, name: str) -> str:
