@@ -19,7 +19,7 @@ class Printed:
     @property
     def follows(self) -> bool:
         """Whether the inputs give the printed figure, to the places it is printed with."""
-        return abs(self.recomputed - self.printed) <= Decimal(1).scaleb(_places(self.printed))
+        return _is_printed_as(self.recomputed, self.printed)
 
     @property
     def difference(self) -> str:
@@ -58,7 +58,7 @@ class PublishedPrice:
     def stale_rate(self) -> str | None:
         """That its hourly rate is not the machine's list price; None where it is, or no machine is named."""
         listed = self.listed_usd_per_hour
-        if listed is None or abs(listed - self.rate_usd_per_hour) <= Decimal(1).scaleb(_places(self.rate_usd_per_hour)):
+        if listed is None or _is_printed_as(listed, self.rate_usd_per_hour):
             return None
         return (
             f"{self.name}: the rate is stale or unknown: ${self.rate_usd_per_hour} an hour, in the price book "
@@ -93,10 +93,8 @@ def active_capacity(name: str, windows: Decimal, units: Decimal, usd_per_minute:
     return Printed(name, inputs, windows * 5 * units * usd_per_minute, printed, "in all", "$")
 
 
-def _places(printed: Decimal) -> int:
-    exponent = printed.as_tuple().exponent
-    assert isinstance(exponent, int)
-    return exponent
+def _is_printed_as(amount: Decimal, printed: Decimal) -> bool:
+    return abs(amount - printed) <= Decimal(1).scaleb(int(printed.as_tuple().exponent))
 
 
 def _cents(amount: Decimal) -> Decimal:
