@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from pipelines.analysis.matched import Run, Side, choose, result_at
+from pipelines.analysis.matched import Run, Sides, choose, result_at
 from pipelines.analysis.registration import Registration
 
 
@@ -34,14 +34,14 @@ class Context:
 
 @dataclass(frozen=True)
 class Taken:
-    """Which runs of a pair count, and by which registration: `sides` is None where they share no unit of work.
+    """Which runs of a pair count, and by which registration.
 
     `later` runs came after the planned ones or their job's success, `earlier` ones before the first planned one of
     their machine, which a registration may leave off its list; `notes` keep a verdict from standing.
     """
 
-    kept: tuple[Sequence[Run], Sequence[Run]]
-    sides: tuple[Side, Side] | None
+    kept: tuple[Sequence[Run], ...]
+    sides: Sides
     registration: Registration | None
     excluded: Mapping[str, str]
     earlier: Sequence[Run]
@@ -71,8 +71,8 @@ def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Regist
             if run_id in ids and run_id not in excluded
         ]
     kept = tuple([run for run in runs if run["run_id"] not in excluded] for runs in (baseline, candidate))
-    sides = choose(*(registration.planned(kept[0], kept[1]) if registration else kept))
-    if sides is not None and registration is not None:
+    sides = choose(*(registration.planned(*kept) if registration else kept))
+    if registration is not None:
         for side in sides:
             begun, names = side.jobs[-1].runs[0]["started_at"], {job.runs[0]["job_id"] for job in side.jobs}
             notes += [
@@ -81,25 +81,25 @@ def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Regist
                 if run["started_at"] <= begun or run["job_id"] in names
             ]
         if not all(side.succeeded for side in sides):
-            sides = None
-    counted = {run["run_id"] for side in sides or () for run in (*side.runs, *side.open)}
+            sides = ()
+    counted = {run["run_id"] for side in sides for run in (*side.runs, *side.open)}
     unjudged = [
         (run, min(job.runs[0]["started_at"] for job in side.jobs))
-        for side, runs in zip(sides or (), kept, strict=False)
+        for side, runs in zip(sides, kept, strict=False)
         for run in runs
         if run["run_id"] not in counted
     ]
     earlier = [run for run, first in unjudged if run["started_at"] < first]
     later = [run for run, first in unjudged if run["started_at"] >= first]
-    if sides is not None:
+    if sides:
         left_out = [run for run in (*baseline, *candidate) if run["run_id"] in excluded]
         notes += _in_part(sides, [*left_out, *earlier, *later])
         notes += _compiled_before(earlier)
         notes += _missed_again(sides, later, registration)
-    return Taken((kept[0], kept[1]), sides, registration, excluded, earlier, later, notes)
+    return Taken(kept, sides, registration, excluded, earlier, later, notes)
 
 
-def _in_part(sides: tuple[Side, Side], unjudged: Sequence[Run]) -> Iterator[str]:
+def _in_part(sides: Sides, unjudged: Sequence[Run]) -> Iterator[str]:
     """Runs of a judged job that are not judged, and began before its target or all ends: it took what they cost too."""
     end = max(run["ended_at"] for side in sides for run in side.runs)
     judged = {job.runs[0]["job_id"]: job.runs for side in sides for job in side.jobs}
@@ -117,7 +117,7 @@ def _compiled_before(earlier: Sequence[Run]) -> Iterator[str]:
             yield f"run {run['run_id']} compiled before the compared runs, which may load it, and is not compared"
 
 
-def _missed_again(sides: tuple[Side, Side], later: Sequence[Run], registration: Registration | None) -> Iterator[str]:
+def _missed_again(sides: Sides, later: Sequence[Run], registration: Registration | None) -> Iterator[str]:
     """Runs recorded as continuing one that met its target, and that ended without it: maybe failures of their own.
 
     With a registration those of the time of its planned runs.
@@ -134,5 +134,5 @@ def _missed_again(sides: tuple[Side, Side], later: Sequence[Run], registration: 
             )
 
 
-def starts_of(sides: tuple[Side, Side]) -> list[datetime]:
+def starts_of(sides: Sides) -> list[datetime]:
     return [job.runs[0]["started_at"] for side in sides for job in side.jobs]

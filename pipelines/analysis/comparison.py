@@ -1,7 +1,7 @@
 """A baseline and a candidate machine of a workload: everything a decision needs of them, by column and cost basis."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from math import fsum
@@ -20,16 +20,9 @@ from pipelines.analysis.comparison_faults import (
     warnings_of,
 )
 from pipelines.analysis.estimate import Estimate, estimate
-from pipelines.analysis.matched import Run, Side, generations, job_units, unclear
+from pipelines.analysis.matched import Run, Side, Sides, generations, job_units, unclear
 from pipelines.analysis.registration import Quality, Registration, judge_quality
-from pipelines.analysis.verdict import (
-    DECIDED,
-    Evidence,
-    claimed,
-    judge,
-    shares_of_evidence,
-    spent,
-)
+from pipelines.analysis.verdict import DECIDED, Evidence, claimed, judge, shares_of_evidence, spent
 from pipelines.base.cost import BASES
 
 SIDES = ("baseline", "candidate")
@@ -52,7 +45,7 @@ def compare(
         }
     taken = take(baseline, candidate, registration)
     left_out = [run["run_id"] for run in runs if run["run_id"] in taken.excluded]
-    counted = [run for side in taken.sides or () for run in side.runs]
+    counted = [run for side in taken.sides for run in side.runs]
     shared = named | {
         "excluded_run_count": len(left_out),
         "price_date": runs[0]["newest_usage_date"],
@@ -61,7 +54,7 @@ def compare(
         "verdict": "not comparable",
         **shares_of_evidence(counted or runs),
     }
-    if taken.sides is None:
+    if not taken.sides:
         completed = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
         reason = "no unit of work is measured on every run of both sides"
         for name, kept in zip(SIDE_NAMES, taken.kept, strict=True):
@@ -82,7 +75,7 @@ def compare(
 def _with_rate(taken: Taken, context: Context) -> Taken:
     """With the failure rate of the larger set of runs that the registration names."""
     registration = taken.registration
-    if registration is None or registration.failure_rate_from is None or taken.sides is None:
+    if registration is None or registration.failure_rate_from is None:
         return taken
     # Its other runs of before the registration count, those that were made of the same workload too.
     jobs = {run["job_id"] for side in taken.sides for run in side.runs}
@@ -90,12 +83,11 @@ def _with_rate(taken: Taken, context: Context) -> Taken:
     family = (side.runs[0]["accelerator_family"] for side in taken.sides)
     rates = [context.rate(name, registration.failure_rate_from, registration.registered_on, own) for name in family]
     sides = tuple(replace(side, rate=rate) for side, rate in zip(taken.sides, rates, strict=True))
-    return replace(taken, sides=(sides[0], sides[1]))
+    return replace(taken, sides=sides)
 
 
 def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dict[str, Any]]:
     sides, registration = taken.sides, taken.registration
-    assert sides is not None
     today = shared["price_date"]
     judged_on = max(run["ended_at"] for side in sides for run in side.runs).date() if registration else today
     found = {basis: _estimated(sides, basis, registration) for basis in BASES}
@@ -110,10 +102,7 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
         baseline_runs=len(sides[0].jobs),
         candidate_runs=len(sides[1].jobs),
         faults=faults_of(sides, registration, quality),
-        warnings=[
-            *warnings_of(taken, context, quality),
-            *rarely_evaluated(sides, found["effective"] or found["list"]),
-        ],
+        warnings=[*warnings_of(taken, context, quality), *rarely_evaluated(sides, found["effective"] or found["list"])],
         support=[*support_of(taken, quality), *_unpaired(sides, registration)],
         is_registered=registration is not None,
         ending=" on these machines" if any(side.clusters[1] for side in sides) else "",
@@ -196,7 +185,7 @@ def _tokens_and_seconds(runs: Sequence[Run]) -> tuple[float | None, float]:
     return millions and millions * 1e6, seconds
 
 
-def _estimated(sides: tuple[Side, Side], basis: str, registration: Registration | None) -> Estimate | None:
+def _estimated(sides: Sides, basis: str, registration: Registration | None) -> Estimate | None:
     """None where a cost is unknown or a side cost nothing."""
     samples = [side.sample(basis) for side in sides]
     if samples[0] is None or samples[1] is None or min(sample.costs.sum() for sample in samples if sample) <= 0:
@@ -204,20 +193,20 @@ def _estimated(sides: tuple[Side, Side], basis: str, registration: Registration 
     return estimate(samples[0], samples[1], _positions(sides, registration))
 
 
-def _positions(sides: tuple[Side, Side], registration: Registration | None) -> list[tuple[int, int]]:
+def _positions(sides: Sides, registration: Registration | None) -> list[tuple[int, int]]:
     """The registered pairs as positions of jobs, where they cover every job of both sides."""
     found = _paired(sides, registration)
     is_whole = all({pair[side] for pair in found} == set(range(len(sides[side].jobs))) for side in (0, 1))
     return found if is_whole and len(found) == len(sides[0].jobs) == len(sides[1].jobs) else []
 
 
-def _paired(sides: tuple[Side, Side], registration: Registration | None) -> list[tuple[int, int]]:
+def _paired(sides: Sides, registration: Registration | None) -> list[tuple[int, int]]:
     at = [{run["run_id"]: number for number, job in enumerate(side.jobs) for run in job.runs} for side in sides]
     pairs = registration.pairs if registration else ()
     return [(at[0][one], at[1][other]) for one, other in pairs if one in at[0] and other in at[1]]
 
 
-def _unpaired(sides: tuple[Side, Side], registration: Registration | None) -> list[str]:
+def _unpaired(sides: Sides, registration: Registration | None) -> list[str]:
     """Why the interval does not use the registered pairs: all compared runs count, with a compared partner or not."""
     if registration is None or not registration.pairs or _positions(sides, registration):
         return []
@@ -233,7 +222,7 @@ def _unpaired(sides: tuple[Side, Side], registration: Registration | None) -> li
 
 
 def _in_one_region(
-    sides: tuple[Side, Side], day: date, context: Context, registration: Registration | None
+    sides: Sides, day: date, context: Context, registration: Registration | None
 ) -> dict[str, Estimate | None]:
     """If runs were in several regions, an estimate at the list prices of each; one None if none has both machines."""
     regions = sorted({run["region_id"] for side in sides for run in side.runs} - {None})
@@ -247,7 +236,7 @@ def _in_one_region(
     return known or {f"at list prices of one region ({' or '.join(regions)})": None}
 
 
-def _at_prices(sides: tuple[Side, Side], day: date, context: Context, region: str | None = None) -> tuple[Side, Side]:
+def _at_prices(sides: Sides, day: date, context: Context, region: str | None = None) -> Sides:
     """The sides with the cost `repriced`: accelerator hours at the list price of a day, storage and network at list.
 
     The price is that of the run's own region, or of `region`.
@@ -263,14 +252,10 @@ def _at_prices(sides: tuple[Side, Side], day: date, context: Context, region: st
             costs = cost, None if part is None else cost * float(part) / float(whole)
         return {**run, "costs": {**run["costs"], "repriced": costs}}
 
-    one, other = (
-        replace(side, jobs=tuple(replace(job, runs=tuple(map(priced, job.runs))) for job in side.jobs))
-        for side in sides
-    )
-    return one, other
+    return _changed(sides, priced)
 
 
-def _more_storage(sides: tuple[Side, Side]) -> str | None:
+def _more_storage(sides: Sides) -> str | None:
     """The side that has much more attached storage and network on the bill than the other, in words.
 
     That is ten times as much a unit of work, or more by a tenth of what a unit costs on the cheaper side.
@@ -287,7 +272,7 @@ def _more_storage(sides: tuple[Side, Side]) -> str | None:
     return f"that only {family} runs record" if less == 0 else f"of which {family} runs record more"
 
 
-def _without_storage(sides: tuple[Side, Side]) -> tuple[Side, Side]:
+def _without_storage(sides: Sides) -> Sides:
     """The sides without the effective and list cost of what was attached, up to a target by its part of the cost."""
 
     def reduced(run: Run) -> Run:
@@ -303,14 +288,18 @@ def _without_storage(sides: tuple[Side, Side]) -> tuple[Side, Side]:
         rest = None if attached is None or listed is None else attached - listed
         return {**run, "costs": costs, "attached_list_cost_usd": rest}
 
-    one, other = (
-        replace(side, jobs=tuple(replace(job, runs=tuple(map(reduced, job.runs))) for job in side.jobs))
+    return _changed(sides, reduced)
+
+
+def _changed(sides: Sides, change: Callable[[Run], Run]) -> Sides:
+    """The sides with each ended run changed."""
+    return tuple(
+        replace(side, jobs=tuple(replace(job, runs=tuple(map(change, job.runs))) for job in side.jobs))
         for side in sides
     )
-    return one, other
 
 
-def _quality(sides: tuple[Side, Side], registration: Registration | None, tolerance: float) -> Quality:
+def _quality(sides: Sides, registration: Registration | None, tolerance: float) -> Quality:
     """Without a registration the final metrics of one split must agree, whatever target was met."""
     runs = [[job.runs[-1] for job in side.succeeded] for side in sides]
     if registration is None:

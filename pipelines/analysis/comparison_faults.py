@@ -7,7 +7,7 @@ from statistics import median
 
 from pipelines.analysis.compared_runs import Context, Taken, starts_of
 from pipelines.analysis.estimate import Estimate
-from pipelines.analysis.matched import Job, Run, Side, at_once, generations, has_failed
+from pipelines.analysis.matched import Job, Run, Sides, at_once, generations, has_failed
 from pipelines.analysis.registration import Quality, Registration
 from pipelines.analysis.verdict import RUN_FLOOR, minus
 from pipelines.base.dates import month_spans
@@ -35,7 +35,7 @@ _DATASET_TOLERANCE = 0.05
 _EVALUATION_FACTOR = 2
 
 
-def faults_of(sides: tuple[Side, Side], registration: Registration | None, quality: Quality) -> list[str]:
+def faults_of(sides: Sides, registration: Registration | None, quality: Quality) -> list[str]:
     """What makes the runs unlike; a declared workload id does not make them alike."""
     runs = [run for side in sides for run in side.runs]
     faults = work_faults([side.runs for side in sides])
@@ -92,7 +92,7 @@ def work_faults(sides: Sequence[Sequence[Run]]) -> list[str]:
     return faults
 
 
-def costless(sides: tuple[Side, Side], basis: str) -> list[str]:
+def costless(sides: Sides, basis: str) -> list[str]:
     """Runs whose cost is unknown, or no cost at all."""
     jobs = [(job, job.cost(basis, side.measure)) for side in sides for job in side.jobs]
     costs = [(job.runs[0]["run_id"], cost, bool(job.units)) for job, cost in jobs]
@@ -108,7 +108,6 @@ def costless(sides: tuple[Side, Side], basis: str) -> list[str]:
 def warnings_of(taken: Taken, context: Context, quality: Quality) -> list[str]:
     """What leaves the comparison indicative, whatever its interval."""
     sides, registration = taken.sides, taken.registration
-    assert sides is not None
     runs = [run for side in sides for run in side.runs]
     floor = max(RUN_FLOOR, registration.planned_runs) if registration else RUN_FLOOR
     counts = [len(side.jobs) for side in sides]
@@ -135,7 +134,7 @@ def warnings_of(taken: Taken, context: Context, quality: Quality) -> list[str]:
     ]
 
 
-def rarely_evaluated(sides: tuple[Side, Side], found: Estimate | None) -> Iterator[str]:
+def rarely_evaluated(sides: Sides, found: Estimate | None) -> Iterator[str]:
     """That the side that costs more was evaluated so rarely that it may have met its target much earlier.
 
     Fewer evaluations of the cheaper side only make it look more expensive than it is.
@@ -171,7 +170,6 @@ def _hidden(taken: Taken, context: Context) -> Iterator[str]:
     Of those that started after the last planned run, or before the registration and the side, none could have been one;
     what they compiled may be loaded.
     """
-    assert taken.sides is not None
     newest, registration = max(starts_of(taken.sides)), taken.registration
     for side in taken.sides:
         run = side.succeeded[0].runs[0]
@@ -198,7 +196,7 @@ def _hidden(taken: Taken, context: Context) -> Iterator[str]:
             )
 
 
-def _unrecorded(sides: tuple[Side, Side]) -> Iterator[str]:
+def _unrecorded(sides: Sides) -> Iterator[str]:
     """Runs without a model, a dataset or what another run records: unknown is not equal. To compile is no work."""
     runs = [run for side in sides for run in side.runs if run["purpose"] != "compile_only"]
     for field, words in FIELDS.items():
@@ -212,7 +210,7 @@ def first_of(run_ids: Sequence[str]) -> str:
     return f"runs {shown}" + (f" and {more} more" if more > 0 else "") if len(run_ids) > 1 else f"run {shown}"
 
 
-def _one_job(sides: tuple[Side, Side]) -> Iterator[str]:
+def _one_job(sides: Sides) -> Iterator[str]:
     """Runs that at the same time, on other machines, evaluated to nearly the same values."""
     for side in sides:
         for before, run in at_once(job.runs[0] for job in side.jobs):
@@ -242,7 +240,6 @@ def _unrated(taken: Taken, context: Context) -> Iterator[str]:
 def _left_out(taken: Taken, context: Context) -> Iterator[str]:
     """Ended runs of the workload on either machine that are not compared; of a registration those it is about."""
     sides, registration = taken.sides, taken.registration
-    assert sides is not None
     first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
     counted = {run["run_id"] for runs in taken.kept for run in runs} | {*taken.excluded}
     starts = starts_of(sides)
@@ -278,7 +275,6 @@ def _why_alone(run: Run, first: Run) -> str:
 def _unread(taken: Taken, context: Context) -> Iterator[str]:
     """Runs that may be of this pair, or of the set its failure rate is from, and how they ended is not certain."""
     sides, registration = taken.sides, taken.registration
-    assert sides is not None
     first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
     newest = max(starts_of(sides))
     since = registration.failure_rate_from if registration else None
@@ -302,7 +298,6 @@ def support_of(taken: Taken, quality: Quality) -> list[str]:
     if taken.registration is not None:
         support.append(f"registered as {taken.registration.name} on {taken.registration.registered_on}")
         support += [f"run {run_id} is excluded: {reason}" for run_id, reason in sorted(taken.excluded.items())]
-    assert taken.sides is not None
     merged = [job for side in taken.sides for job in side.jobs if len(job.runs) > 1]
     support += [f"runs {' and '.join(run['run_id'] for run in job.runs)} are one run" for job in merged]
     unended = sum(len(side.open) for side in taken.sides)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import fsum
 from statistics import median
 from typing import Any
@@ -90,13 +90,17 @@ class Side:
         return replace(made, rate_runs=self.rate[0], rate_failed_runs=self.rate[1])
 
 
-def choose(baseline: Sequence[Run], candidate: Sequence[Run]) -> tuple[Side, Side] | None:
-    """Both sides by the strongest measure by which each of them succeeded; None where they share none."""
-    for measure in _measures([*baseline, *candidate]):
-        sides = one_side(baseline, measure), one_side(candidate, measure)
-        if sides[0] and sides[1]:
-            return sides[0], sides[1]
-    return None
+Sides = tuple[Side, ...]
+"""The baseline and the candidate; empty where they share no unit of work."""
+
+
+def choose(*runs: Sequence[Run]) -> Sides:
+    """The sides by the strongest measure by which each of them succeeded; empty where they share none."""
+    for measure in _measures(list(chain(*runs))):
+        sides = tuple(side for own in runs if (side := one_side(own, measure)))
+        if len(sides) == len(runs):
+            return sides
+    return ()
 
 
 def unclear(runs: Sequence[Run]) -> list[str]:

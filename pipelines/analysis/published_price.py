@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
-from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Printed:
     @property
     def follows(self) -> bool:
         """Whether the inputs give the printed figure, to the places it is printed with."""
-        return abs(self.recomputed - self.printed) <= Decimal(1).scaleb(_places(self.printed))
+        return _is_printed_as(self.recomputed, self.printed)
 
     @property
     def difference(self) -> str:
@@ -50,26 +49,16 @@ class PublishedPrice:
     listed_usd_per_hour: Decimal | None = None
 
     @property
-    def recomputed_usd(self) -> Decimal:
-        """USD per million units as the inputs give it."""
-        return self._at(self.rate_usd_per_hour)
-
-    @property
-    def printed_usd_per_unit(self) -> Decimal:
-        """The printed USD per million units of the throughput: rows of both conventions are ranked by it."""
-        return self.printed_usd * self.units_ratio
-
-    @property
     def figure(self) -> Printed:
         """The printed price and its inputs."""
         inputs = f"{self.per_second} a second at ${self.rate_usd_per_hour} an hour"
-        return Printed(self.name, inputs, self.recomputed_usd, self.printed_usd, "per million", "$")
+        return Printed(self.name, inputs, self._at(self.rate_usd_per_hour), self.printed_usd, "per million", "$")
 
     @property
     def stale_rate(self) -> str | None:
         """That its hourly rate is not the machine's list price; None where it is, or no machine is named."""
         listed = self.listed_usd_per_hour
-        if listed is None or abs(listed - self.rate_usd_per_hour) <= Decimal(1).scaleb(_places(self.rate_usd_per_hour)):
+        if listed is None or _is_printed_as(listed, self.rate_usd_per_hour):
             return None
         return (
             f"{self.name}: the rate is stale or unknown: ${self.rate_usd_per_hour} an hour, in the price book "
@@ -84,10 +73,11 @@ def reconcile(rows: Sequence[PublishedPrice]) -> list[str]:
     """One sentence a row that does not follow from its inputs, or whose rate is not the list price, and one if the
     order changes; empty where all does."""
     wrong = [row.figure.difference for row in rows if not row.figure.follows]
-    ranked = sorted(rows, key=lambda row: row.printed_usd_per_unit)
-    if wrong and any(_per_unit(better) > _per_unit(worse) for better, worse in pairwise(ranked)):
-        order = " < ".join(row.name for row in sorted(rows, key=_per_unit))
-        wrong.append(f"The ranking differs too: by the inputs it is {order}.")
+    # Rows of both conventions are ranked per unit of the throughput.
+    printed = sorted(rows, key=lambda row: row.printed_usd * row.units_ratio)
+    ranked = sorted(printed, key=lambda row: row.figure.recomputed * row.units_ratio)
+    if wrong and ranked != printed:
+        wrong.append(f"The ranking differs too: by the inputs it is {' < '.join(row.name for row in ranked)}.")
     return [*(row.stale_rate for row in rows if row.stale_rate), *wrong]
 
 
@@ -103,14 +93,8 @@ def active_capacity(name: str, windows: Decimal, units: Decimal, usd_per_minute:
     return Printed(name, inputs, windows * 5 * units * usd_per_minute, printed, "in all", "$")
 
 
-def _per_unit(row: PublishedPrice) -> Decimal:
-    return row.recomputed_usd * row.units_ratio
-
-
-def _places(printed: Decimal) -> int:
-    exponent = printed.as_tuple().exponent
-    assert isinstance(exponent, int)
-    return exponent
+def _is_printed_as(amount: Decimal, printed: Decimal) -> bool:
+    return abs(amount - printed) <= Decimal(1).scaleb(int(printed.as_tuple().exponent))
 
 
 def _cents(amount: Decimal) -> Decimal:

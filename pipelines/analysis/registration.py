@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pipelines.analysis.estimate import not_inferior
 from pipelines.analysis.matched import Run, ended_of, jobs_of, result_at
+from pipelines.base.groups import grouped
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Registration:
                 )
         return None
 
-    def planned(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> tuple[list[Run], list[Run]]:
+    def planned(self, baseline: Sequence[Run], candidate: Sequence[Run]) -> tuple[list[Run], ...]:
         """The runs of each side that are judged: of the first planned jobs, and none after all of those had ended.
 
         One that has not ended is among them if it started before the last of those did.
@@ -166,11 +167,10 @@ class Registration:
         # A run that resumes a planned one before then is to end too.
         for run in sorted((run for jobs in first for job in jobs for run in job), key=lambda run: run["started_at"]):
             end = max(end, run["ended_at"]) if run["started_at"] <= end else end
-        one, other = (
+        return tuple(
             _until(runs, jobs, end) if len(jobs) == self.planned_runs else runs
             for runs, jobs in zip(sides, first, strict=True)
         )
-        return one, other
 
 
 def _until(runs: Sequence[Run], jobs: Sequence[Sequence[Run]], end: datetime) -> list[Run]:
@@ -200,12 +200,8 @@ def _named(types: str | None) -> Mapping[str, date]:
 
 def registrations_by_workload(rows: Sequence[Mapping[str, Any]]) -> dict[str, Registration]:
     """The Registration in force of each workload, from the rows of stg_proof__registration."""
-    by_name: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        if row["is_in_force"]:
-            by_name.setdefault(row["registration"], []).append(row)
     found = {}
-    for own in by_name.values():
+    for own in grouped((row for row in rows if row["is_in_force"]), lambda row: row["registration"]).values():
         row, named = own[0], [run for run in own if run["run_id"] is not None]
         excluded = [run for run in named if run["excluded_on"]]
         listed: dict[str, set[str]] = {}

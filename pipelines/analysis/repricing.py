@@ -28,17 +28,8 @@ def of_region(prices: pl.DataFrame, region_id: str) -> pl.DataFrame:
 def repriced_saving(
     saving: Decimal, baseline_then: Decimal, baseline_now: Decimal, candidate_then: Decimal, candidate_now: Decimal
 ) -> Decimal:
-    """The saving, below 1; negative where Trainium is more expensive. ValueError for a saving of 1 or a price of 0."""
-    if saving >= 1:
-        raise ValueError(f"a saving of {saving} would make Trainium free")
-    if min(baseline_then, baseline_now, candidate_then, candidate_now) <= 0:
-        raise ValueError("a price is not above zero")
+    """The saving, below 1; negative where Trainium is more expensive."""
     return 1 - (1 - saving) * (baseline_then * candidate_now) / (baseline_now * candidate_then)
-
-
-def break_even_baseline_price(saving: Decimal, baseline_now: Decimal) -> Decimal:
-    """The GPU's price at which the saving would be zero, all else equal."""
-    return (1 - saving) * baseline_now
 
 
 def price_of_what(price: Decimal, instance: Decimal, accelerators: int, cores: int) -> str:

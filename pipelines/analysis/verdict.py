@@ -6,7 +6,7 @@ from math import fsum
 from typing import Any, Literal
 
 from pipelines.analysis.estimate import Estimate, estimate, runs_needed
-from pipelines.analysis.matched import Run, Side
+from pipelines.analysis.matched import Run, Sides
 
 Verdict = Literal["proven", "disproven", "supported", "contradicted", "inconclusive", "indicative", "not comparable"]
 # Registered or not, and the candidate is cheaper or more expensive.
@@ -131,7 +131,7 @@ def spent(runs: Sequence[Run], basis: str) -> float | None:
 
 
 def claimed(
-    evidence: Evidence, verdict: Verdict, sides: tuple[Side, Side], basis: str, unexplained: Sequence[float]
+    evidence: Evidence, verdict: Verdict, sides: Sides, basis: str, unexplained: Sequence[float]
 ) -> dict[str, Any]:
     """The saving by column, and what would make its verdict another; `unexplained` is spend no run explains, a side."""
     found = evidence.estimate

@@ -25,13 +25,13 @@ _SECRET_OF_SPARK = re.compile(r"(secret(\.key)?|password|token)$", re.IGNORECASE
 _SECRETS = (("notify", "slack", "webhook_url"), ("notify", "mail", "password"), ("privacy", "key"))
 # What people write for our keys.
 _SYNONYMS = {
-    **dict.fromkeys(("path", "bucket", "uri", "url", "folder", "prefix", "s3", "dir", "directory"), ("location",)),
-    **dict.fromkeys(("type", "format"), ("kind",)),
-    **dict.fromkeys(("pattern", "glob", "file"), ("files",)),
-    **dict.fromkeys(("bill", "bills", "cur"), ("billing",)),
-    "notifications": ("notify",),
-    "endpoint": ("endpoint_url",),
-    "memory": ("memory_limit",),
+    **dict.fromkeys(("path", "bucket", "uri", "url", "folder", "prefix", "s3", "dir", "directory"), "location"),
+    **dict.fromkeys(("type", "format"), "kind"),
+    **dict.fromkeys(("pattern", "glob", "file"), "files"),
+    **dict.fromkeys(("bill", "bills", "cur"), "billing"),
+    "notifications": "notify",
+    "endpoint": "endpoint_url",
+    "memory": "memory_limit",
 }
 # So many keys of a table one sentence has room for.
 _MOST_KEYS = 6
@@ -132,8 +132,8 @@ def _meant(model: type[BaseModel] | None, loc: Sequence[int | str]) -> str:
     key = str(loc[-1])
     if key.startswith("aws_"):
         return "take credentials out of the file and name a `profile` of the AWS configuration"
-    meant = next((one for one in _SYNONYMS.get(key.lower(), ()) if one in known), None)
-    close = [meant] if meant else get_close_matches(key.lower(), known, 1, 0.75)
+    meant = _SYNONYMS.get(key.lower(), "")
+    close = [meant] if meant in known else get_close_matches(key.lower(), known, 1, 0.75)
     if close:
         return f"write {close[0]!r}"
     if model and not loc[:-1]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from pipelines.base.groups import grouped
 from pipelines.models.catalog import SESSION_TABLES, load_catalog
 
 # Of a table's box and the room around it, in pixels; a character of its name takes about 6.6.
@@ -61,10 +62,7 @@ def _columns(table: str, behind: set[str], reads: dict[str, list[str]]) -> list[
             return min(way(one) for one in readers[name] if one == table or one in behind) - 1
         return max(way(one) for one in reads[name] if one == table or one not in behind) + 1
 
-    columns: dict[int, list[str]] = {}
-    for name in sorted(reads):
-        columns.setdefault(way(name), []).append(name)
-    return [columns[at] for at in sorted(columns)]
+    return [names for _, names in sorted(grouped(sorted(reads), way).items())]
 
 
 def _ordered(columns: list[list[str]], reads: dict[str, list[str]]) -> list[list[str]]:

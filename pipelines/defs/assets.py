@@ -48,14 +48,8 @@ def model_asset(model: Model, months: dg.PartitionsDefinition, owners: Owners) -
         description=contract.description,
         owners=[owner_of(contract.owner, owners)],
         group_name=model.layer if subject == model.layer else f"{model.layer}_{subject}",
-        metadata={
-            "dagster/column_schema": column_schema(contract),
-            "dagster/column_lineage": column_lineage(model),
-        },
-        kinds={
-            "sql" if model.kind == "sql" else "csv" if model.kind == "reference" else "polars",
-            "deltalake",
-        },
+        metadata={"dagster/column_schema": column_schema(contract), "dagster/column_lineage": column_lineage(model)},
+        kinds={"sql" if model.kind == "sql" else "csv" if model.kind == "reference" else "polars", "deltalake"},
         partitions_def=None if model.grain == "whole" else months,
         backfill_policy=None if model.grain == "whole" else ONE_RUN,
         check_specs=list(check_specs(model, contract)),

@@ -153,7 +153,7 @@ def notify_sensor(settings: Settings | None) -> dg.SensorDefinition:
 def command_line_builds(context: dg.SensorEvaluationContext) -> dg.SkipReason | dg.SensorResult:
     """What `trainledger build` published, so that the graph shows it."""
     warehouse = Warehouse(load_settings())
-    published = warehouse.lake.current()
+    published = warehouse.lake.publications.newest()
     if not published:
         return dg.SkipReason("Nothing is published yet.")
     number = reported_publication(context.instance)
@@ -176,7 +176,7 @@ def publication_events(warehouse: Warehouse, published: Publication, number: int
 
     The checks of a table follow it, and the publication comes last.
     """
-    known = next((one for one in warehouse.lake.publications() if one.number == number), None)
+    known = next((one for one in warehouse.lake.publications.all() if one.number == number), None)
     lake, records = warehouse.as_published(published).lake, BuildRecords(warehouse.store)
     seen = {d["fingerprint"] for d in known.inputs["deliveries"]} if known else set()
     months = {d["billing_period"] for d in published.inputs["deliveries"] if d["fingerprint"] not in seen}
@@ -222,9 +222,7 @@ def _built(model: Model, lake: Lake, records: BuildRecords, known: Publication |
 def failed_builds(instance: dg.DagsterInstance) -> Iterator[News]:
     """The failed runs of the main job, each with the error of the step that failed first."""
     recent = dg.RunsFilter(
-        job_name=refresh_job.name,
-        statuses=[dg.DagsterRunStatus.FAILURE],
-        updated_after=datetime.now(UTC) - _RECENT,
+        job_name=refresh_job.name, statuses=[dg.DagsterRunStatus.FAILURE], updated_after=datetime.now(UTC) - _RECENT
     )
     for run in instance.get_runs(recent, limit=20):
         logged = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)

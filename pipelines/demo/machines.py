@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from pipelines.base.groups import grouped
 from pipelines.demo.lines import Line, Place, hours_in_month, hours_of, usage_line
 from pipelines.demo.price_list import INSTANCE_TYPES, OFFERS, Offer, box
 from pipelines.demo.scenario import Node, opaque_id
@@ -37,10 +38,7 @@ def machines(standing: Iterable[Node], stays: Iterable[Stay]) -> list[Machine]:
     for node in standing:
         assert node.launched_at is not None and node.ended_at is not None
         found.append(Machine(node, node.launched_at, node.ended_at, node.tags or {}))
-    held_by: dict[str, list[Stay]] = {}
-    for stay in stays:
-        held_by.setdefault(stay.node.name, []).append(stay)
-    for held in held_by.values():
+    for held in grouped(stays, lambda stay: stay.node.name).values():
         first = min(held, key=lambda stay: stay.joined_at)
         run, node = first.run, first.node
         found.append(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipelines.base.console import cell_text
+from pipelines.base.groups import grouped
 
 
 class Difference(NamedTuple):
@@ -29,7 +30,8 @@ def differences(table: str, key: Sequence[str], packed: pl.DataFrame, rebuilt: p
     ours, theirs = packed.select(columns), rebuilt.select(columns)
     if ours.equals(theirs):
         return
-    left, right = _by_key(ours, by), _by_key(theirs, by)
+    at = [columns.index(name) for name in by]
+    left, right = (grouped(frame.rows(), lambda row: tuple(row[i] for i in at)) for frame in (ours, theirs))
     for row_key in dict.fromkeys((*left, *right)):
         where = ", ".join(f"{name}={cell_text(value)}" for name, value in zip(by, row_key, strict=True))
         one, other = left.get(row_key, []), right.get(row_key, [])
@@ -41,13 +43,6 @@ def differences(table: str, key: Sequence[str], packed: pl.DataFrame, rebuilt: p
             # A value that is not a number is the same as itself.
             if (a is None) != (b is None) or not (a == b or (a != a and b != b)):
                 yield Difference(table, where, name, *("unknown" if v is None else cell_text(v) for v in (a, b)))
-
-
-def _by_key(frame: pl.DataFrame, by: Sequence[str]) -> dict[tuple, list[tuple]]:
-    found: dict[tuple, list[tuple]] = {}
-    for key, row in zip(frame.select(by).rows(), frame.rows(), strict=True):
-        found.setdefault(key, []).append(row)
-    return found
 
 
 def _rows(count: int) -> str:

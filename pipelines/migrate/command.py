@@ -55,7 +55,7 @@ def migrate_warehouse(path: Path, console: Console, *, dry_run: bool) -> None:
         console.say(f"{path.name}: {sentence}.")
     settings = settings_from(path, content)
     warehouse = Warehouse(settings)
-    before = warehouse.lake.predecessor()
+    before = warehouse.lake.publications.predecessor()
     if dry_run:
         _announce(warehouse, before, console)
         return
@@ -92,7 +92,7 @@ def _rebuild(settings: Settings, before: Publication | None, console: Console) -
 
     build_marts(settings, console)
     warehouse = Warehouse(settings)
-    after = warehouse.lake.current()
+    after = warehouse.lake.publications.newest()
     if before is None or after is None or after.number == before.number:
         return
     changed = [sentence for key in _COMPARED for sentence in _differences(warehouse, key, before, after)]

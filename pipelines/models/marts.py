@@ -99,9 +99,9 @@ def view_published(engine: Engine, lake: Lake, name: str, key: str, *, is_on_sto
     A column the publication did not have yet is null; before the first publication there is no row. If its files
     are damaged, the newest earlier publication with complete files is used.
     """
-    publication = lake.current()
+    publication = lake.publications.newest()
     if publication and lake.damaged(publication, PUBLISHED_KEYS):
-        earlier = reversed(lake.publications())
+        earlier = reversed(lake.publications.all())
         publication = next((one for one in earlier if not lake.damaged(one, PUBLISHED_KEYS)), None)
     tables = publication.tables if publication else {}
     address = key if key in tables else MOVED.get(key, key)

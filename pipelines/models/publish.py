@@ -71,7 +71,7 @@ def plan(warehouse: Warehouse) -> Plan:
 
     UsageError where a newer version of trainledger made that one.
     """
-    publication = warehouse.lake.predecessor()
+    publication = warehouse.lake.publications.predecessor()
     # Readers open the record, so it shows no id either; fingerprints and the names of sources are searched by.
     veil = partial(warehouse.pseudonyms.value, "")
     deliveries = [
@@ -178,13 +178,13 @@ def prune(warehouse: Warehouse, retention: Retention, now: datetime, *, dry_run:
 
     UsageError where a newer version of trainledger made the newest one: it may need files this one does not know.
     """
-    warehouse.lake.predecessor()
+    warehouse.lake.publications.predecessor()
     stored = {model.key for model in load_catalog().ordered if model.stored}
     private = {f"private/{key.partition('/')[2]}" for key in stored if warehouse.pseudonyms}
     known = {*stored, *private, *WRITTEN_RAW}
     pruned = warehouse.lake.prune(now, retention.days, retention.publications, known, dry_run=dry_run)
     if not dry_run:
-        kept = (delivery for one in warehouse.lake.publications() for delivery in one.inputs.get("deliveries", ()))
+        kept = (delivery for one in warehouse.lake.publications.all() for delivery in one.inputs.get("deliveries", ()))
         warehouse.bill.forget_unpublished({delivery["fingerprint"] for delivery in kept})
     return pruned
 

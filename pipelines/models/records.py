@@ -140,7 +140,7 @@ def _published(warehouse: Warehouse) -> pl.DataFrame:
     """
     lake, key = warehouse.lake, "core/fct_run"
     frames, lost, names = [pl.DataFrame(schema=PUBLISHED)], [], set()
-    for one in lake.publications() if warehouse.settings.proof.registrations else ():
+    for one in lake.publications.all() if warehouse.settings.proof.registrations else ():
         if key in one.tables and lake.damaged(one, [key]):
             lost.append(("", None, "*", one.published_at.date()))
         elif key in one.tables:

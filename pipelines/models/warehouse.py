@@ -214,12 +214,13 @@ def _staged_key(key: str, period: str | None) -> str:
 
 def published_of(warehouse: Warehouse, as_of: str | None = None) -> Publication:
     """The newest publication, or the one that was on a date (`moment_of`); UsageError where there is none."""
-    published = warehouse.lake.as_of(moment_of(as_of)) if as_of is not None else warehouse.lake.current()
+    publications = warehouse.lake.publications
+    published = publications.newest() if as_of is None else publications.as_of(moment_of(as_of))
     if published:
         _refuse_unveiled(warehouse, published)
         return published
     location = warehouse.settings.warehouse.location
-    first = next(iter(warehouse.lake.publications()), None)
+    first = next(iter(publications.all()), None)
     if first is None:
         raise UsageError(f"{location} holds no publication yet; run `trainledger build` first.")
     # Those before the first kept one were pruned.

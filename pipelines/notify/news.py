@@ -1,7 +1,6 @@
 """The notifications of a publication: closed months, failed checks, anomalies and budgets, each under a unique key."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -10,6 +9,7 @@ from typing import Any
 import yaml
 
 from pipelines.base import resources
+from pipelines.base.groups import grouped
 from pipelines.base.resources import monthly_reports
 from pipelines.config.access import Teams
 from pipelines.config.notify import Notify, Topic
@@ -85,9 +85,7 @@ def news_of(published: Publication, marts: Engine, notify: Notify, teams: Teams 
 
 
 def notices_of(news: Iterable[News]) -> list[Notice]:
-    by_message: dict[tuple[str, ...], list[News]] = defaultdict(list)
-    for one in news:
-        by_message[(one.topic, one.key) if one.report else (one.topic,)].append(one)
+    by_message = grouped(news, lambda one: (one.topic, one.key if one.report else None))
     return [Notice(tuple(group), _subject(group)) for group in by_message.values()]
 
 

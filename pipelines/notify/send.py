@@ -52,7 +52,7 @@ def send_news(
         )
     notify, warehouse = settings.notify, Warehouse(settings)
     # A first build that fails is reported too.
-    published = published_of(warehouse) if warehouse.lake.current() else None
+    published = published_of(warehouse) if warehouse.lake.publications.newest() else None
     # The error of a build may quote its source; marts have pseudonyms already.
     spelled = warehouse.pseudonyms.text
     failed_builds = [replace(one, line=spelled(one.line)) for one in failures if "failure" in notify.about]

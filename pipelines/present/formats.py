@@ -8,6 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from pipelines.base.groups import grouped
+
 Number = Decimal | float | int
 
 UNKNOWN = "n/a"
@@ -183,18 +185,13 @@ def where(rows: Iterable[Mapping[str, Any]], **values: Any) -> list[Mapping[str,
 
 def bases(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """The cost bases of the rows, each with what it is called; those with equal costs in all rows are one."""
-    called: dict[tuple[Any, ...], list[str]] = {}
-    for basis in ("effective", "list", "billed"):
-        called.setdefault(tuple(row[f"{basis}_cost_usd"] for row in rows), []).append(basis)
+    called = grouped(("effective", "list", "billed"), lambda basis: tuple(row[f"{basis}_cost_usd"] for row in rows))
     return [(names[0], listing(names).capitalize()) for names in called.values()]
 
 
 def alike(rows: Sequence[Mapping[str, Any]], *names: str) -> list[list[Mapping[str, Any]]]:
     """The rows in groups, each of equal values of these columns, by their first row."""
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[name] for name in names), []).append(row)
-    return list(groups.values())
+    return list(grouped(rows, lambda row: tuple(row[name] for name in names)).values())
 
 
 def formats() -> dict[str, Callable[..., Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.analysis.repricing import break_even_baseline_price, repriced_saving
+from pipelines.analysis.repricing import repriced_saving
 from pipelines.base.console import Console
 from pipelines.base.errors import CheckError, UsageError
 from pipelines.compare.tables import workload_named
@@ -57,7 +57,7 @@ class Repriced:
     @property
     def break_even_baseline_usd(self) -> Decimal:
         """USD an hour of the GPU instance at which neither is cheaper."""
-        return break_even_baseline_price(self.saving, self.sides[0].price.usd_per_hour)
+        return (1 - self.saving) * self.sides[0].price.usd_per_hour
 
 
 def day_of(option: str, text: str) -> date:

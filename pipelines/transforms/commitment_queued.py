@@ -8,10 +8,7 @@ from pipelines.transforms import Row, Rows
 from pipelines.transforms.commitment_offer import KINDS, PAYER
 
 # Those that never begin, or no longer apply.
-_VOID = (
-    *("retired", "returned", "pending-return", "payment-failed"),
-    *("queued-deleted", "expired", "canceled"),
-)
+_VOID = ("retired", "returned", "pending-return", "payment-failed", "queued-deleted", "expired", "canceled")
 _SCHEMA = {
     **dict.fromkeys((*PAYER, "commitment_kind", "commitment_id", "purchase_term", "payment_option"), pl.String),
     **dict.fromkeys(("region_id", "instance_family"), pl.String),

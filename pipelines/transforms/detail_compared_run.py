@@ -32,7 +32,7 @@ def build(**table: pl.DataFrame) -> Rows:
 
 def _rows(taken: Taken, runs: tuple[Run, ...], basis: str) -> Iterator[Row]:
     parts: dict[str, tuple[str, float | None]] = {}
-    for side in taken.sides or ():
+    for side in taken.sides:
         for job in side.jobs:
             cost = job.cost(basis, side.measure)
             parts |= {run["run_id"]: ("failed", None) for run in job.runs}

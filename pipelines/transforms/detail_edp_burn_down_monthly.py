@@ -54,9 +54,7 @@ def _rows(agreement: Row, period: Row, carried: Decimal | str, months: Rows, spe
         spent_in_closed = _sum([each for each in past if not each["is_open_month"]], "eligible_cost_usd")
         owed = None if committed is None or spent is None else committed - spent
         remaining = months_between(month["billing_month"], last) + month["is_open_month"]
-        ahead: Ahead | None = Ahead(0.0, 0.0, 0.0, "spent")
-        if remaining:
-            ahead = months_ahead(history, remaining)
+        ahead = months_ahead(history, remaining) if remaining else Ahead(0.0, 0.0, 0.0, "spent")
         yield {
             **{key: month[key] for key in _OF_MONTH},
             "agreement_name": agreement["agreement_name"],

@@ -5,7 +5,7 @@ or inferred, hours to come included; else the used and unused hours on the bill 
 """
 
 from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import polars as pl
 
@@ -155,11 +155,6 @@ _INSTANCE_COUNTS = (1, 2, 4, 8, 16, 32, 64)
 _TOLERANCE = 0.0002
 
 
-def ms_of(moment: datetime) -> int:
-    """A UTC moment without a zone, in milliseconds since 1970."""
-    return (moment.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-
-
 def inferred_windows(
     hours: pl.DataFrame, fee: pl.DataFrame, prices: pl.DataFrame, declared: Collection[str]
 ) -> pl.DataFrame:
@@ -173,8 +168,9 @@ def inferred_windows(
     fct_capacity_block_fee, `prices` ref_list_price. A fee that is partly refunded, or not in USD, fits none.
     """
     found: list[tuple[str, int, int, int]] = []
+    hours = hours.with_columns(hour_ms=pl.col("hour_started_at").dt.epoch("ms")).sort("hour_ms")
     for (block_id,), lines in fee.filter(billing_currency="USD").group_by("block_id", maintain_order=True):
-        billed = hours.filter(block_id=block_id).sort("hour_started_at")
+        billed = hours.filter(block_id=block_id)
         if block_id in declared or billed.is_empty() or "Refund" in lines["charge_category"]:
             continue
         # An UltraServer is priced as one, and its instances are billed.
@@ -190,7 +186,7 @@ def inferred_windows(
             (str(block_id), started_ms, ended_ms, count)
             for started_ms, count in _starts(billed)
             for ended_ms in _ends(started_ms)
-            if ended_ms > ms_of(billed["hour_started_at"][-1])
+            if ended_ms > billed["hour_ms"][-1]
             and abs(usd - price * count * (ended_ms - started_ms) / HOUR_MS) <= usd * _TOLERANCE
         ]
         found += fitting if len(fitting) == 1 else []
@@ -210,7 +206,7 @@ def _price(prices: pl.DataFrame, instance_type: str, region_id: str, bought_at: 
 
 def _starts(billed: pl.DataFrame) -> set[tuple[int, int]]:
     """Moments at which the block may have begun, with its instances then."""
-    first_ms, first_use_ms = ms_of(billed["hour_started_at"][0]), billed["use_ms"][0]
+    first_ms, first_use_ms = billed["hour_ms"][0], billed["use_ms"][0]
     least, has_unused = -(-max(billed["use_ms"].to_list()) // HOUR_MS), billed["has_unused"].any()
     counts = [least] if has_unused else [count for count in _INSTANCE_COUNTS if count >= least]
     starts = {(first_ms + HOUR_MS - min(first_use_ms // count, HOUR_MS), count) for count in counts}

@@ -47,8 +47,7 @@ def build(**table: pl.DataFrame) -> Rows:
     runs = compared.join(table["detail_run_unit_cost"], on=["run_id", "unit_measure"])
     runs = runs.join(job_counts(table["detail_run_job"]), on=["run_id", "unit_measure"]).sort("run_id")
     # A pair that claims no saving has none to explain.
-    both = pl.all_horizontal(pl.col("baseline_unit_cost_usd", "candidate_unit_cost_usd") >= 0)
-    measured = table["mart_silicon_comparison"].filter(both, pl.col("saving_ratio").is_not_null()).sort(_KEY)
+    measured = table["mart_silicon_comparison"].filter(pl.col("saving_ratio").is_not_null()).sort(_KEY)
     return [row for pair in measured.iter_rows(named=True) for row in _rows(pair, runs, prices)]
 
 

@@ -15,6 +15,7 @@ from pipelines.analysis.compared_runs import Context
 from pipelines.analysis.comparison import SIDES, compare
 from pipelines.analysis.matched import FAILED, Run, has_failed
 from pipelines.analysis.registration import registrations_by_workload
+from pipelines.base.groups import grouped
 from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.price_book import price_on, prices_of
 from pipelines.transforms.run_pair import FIELDS, PAIR_KEY, pairs_of, runs_of
@@ -185,9 +186,7 @@ def _context(runs: Sequence[Run], residual: pl.DataFrame, prices: pl.DataFrame, 
                 jobs[run["job_id"]] = has_failed(run) and jobs.get(run["job_id"], True)
         return len(jobs), sum(jobs.values())
 
-    by_model: dict[tuple[Any, ...], list[Run]] = {}
-    for run in runs:
-        by_model.setdefault(_machine_and_model(run, run["model"]), []).append(run)
+    by_model = grouped(runs, lambda run: _machine_and_model(run, run["model"]))
 
     def alike(run: Run) -> list[Run]:
         near = [*by_model[_machine_and_model(run, run["model"])], *by_model.get(_machine_and_model(run, None), [])]

@@ -11,16 +11,10 @@ from pipelines.analysis import comparison_faults as faults
 from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run, at_once
 from pipelines.base.cost import BASES
+from pipelines.base.groups import grouped
 from pipelines.transforms import Frames, Row, Rows
 from pipelines.transforms.run_evaluation import evaluated
-from pipelines.transforms.run_weakness import (
-    JOIN_GRACE,
-    epoch_sizes,
-    uncertain,
-    uncompiled,
-    warm_starts,
-    weaknesses,
-)
+from pipelines.transforms.run_weakness import JOIN_GRACE, epoch_sizes, uncertain, uncompiled, warm_starts, weaknesses
 from pipelines.transforms.run_weakness import QUERIES as WEAKNESS_QUERIES
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
@@ -72,15 +66,12 @@ QUERIES = WEAKNESS_QUERIES | {
 def pairs_of(runs: Sequence[Run]) -> Iterator[tuple[dict[str, str], list[Run], list[Run]]]:
     """The runs of each pair of instance types that share workload and currency: key, baseline and candidate."""
     keys = ("workload_id", "billing_currency", "accelerator_family", "instance_type")
-    sides: dict[tuple[str, ...], list[Run]] = {}
-    for run in sorted(runs, key=lambda run: [run[key] or "" for key in (*keys, "run_id")]):
-        sides.setdefault(tuple(run[key] for key in keys), []).append(run)
+    ordered = sorted(runs, key=lambda run: [run[key] or "" for key in (*keys, "run_id")])
+    sides = grouped(ordered, lambda run: tuple(run[key] for key in keys))
     # A side on which nothing completed has no cost of completing it.
     completed = [side for side in sides if any(run["status"] == "completed" for run in sides[side])]
     for (workload, currency), group in groupby(completed, key=lambda side: side[:2]):
-        by_family: dict[str, list[tuple[str, ...]]] = {}
-        for side in group:
-            by_family.setdefault(side[2], []).append(side)
+        by_family = grouped(group, lambda side: side[2])
         for families in FAMILY_PAIRS:
             for baseline, candidate in product(*(by_family.get(family, []) for family in families)):
                 key = (workload, *baseline[2:], *candidate[2:], currency)

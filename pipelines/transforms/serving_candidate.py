@@ -18,6 +18,10 @@ _MIX = 0.10
 _QUALITY = ("does not have the same quality", "equal quality")
 _LATENCY = ("does not meet the latency target", "compliance with the latency target")
 _PRICES = {kind: f"{kind}_usd" for kind in KINDS}
+# What a declaration has and a way of serving that is in use need not.
+_UNDECLARED = (
+    "is_same_quality", "meets_latency", "source", "region_id", "usd_per_hour", "tokens_per_second", "output_ratio",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,18 +64,7 @@ def served_options(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]])
             "is_capacity": is_capacity,
             "instance_type": instance_type,
             "accelerator_family": family,
-            **dict.fromkeys(
-                (
-                    "is_same_quality",
-                    "region_id",
-                    "usd_per_hour",
-                    "tokens_per_second",
-                    "output_ratio",
-                    "source",
-                    "meets_latency",
-                )
-            ),
-            **dict.fromkeys(_PRICES.values()),
+            **dict.fromkeys((*_UNDECLARED, *_PRICES.values())),
             **{"port_cost_usd": 0, "upkeep_usd_per_month": 0, "horizon_months": 12},
         }
 

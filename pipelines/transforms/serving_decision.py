@@ -10,6 +10,7 @@ from polars import selectors
 
 from pipelines.analysis.crossover import MONTH_HOURS, UNDECIDED
 from pipelines.analysis.recommendation import ARITHMETIC, PILOT, Finding, rules_of, weigh
+from pipelines.base.groups import grouped
 from pipelines.transforms import Frames, Row
 
 INPUTS = ("mart_serving_comparison", "ref_bedrock_model", "ref_recommendation_rule")
@@ -27,9 +28,7 @@ def serving_rows(table: Frames) -> Iterator[Row]:
     sums = table["mart_serving_comparison"].with_columns(selectors.decimal().cast(pl.Float64))
     compared = sums.sort("model", "billing_currency").to_dicts()
     for (model, currency), group in groupby(compared, key=lambda row: (row["model"], row["billing_currency"])):
-        ways: dict[tuple[Any, ...], list[Row]] = {}
-        for row in group:
-            ways.setdefault(_way(row), []).append(row)
+        ways = grouped(group, _way)
         # Of a model that is served in several ways, the one that costs most decides, as one of unknown cost may; the
         # figures are of all of them.
         own, *others = sorted(ways.values(), key=lambda rows: -inf if _today(rows) is None else -(_today(rows) or 0))

@@ -18,6 +18,7 @@ from typing import Any
 
 from pipelines.base.address import is_s3
 from pipelines.base.errors import SourceError
+from pipelines.base.groups import grouped
 from pipelines.base.paths import below
 from pipelines.warehouse import retention
 from pipelines.warehouse.delta import DataFile, DeltaTables
@@ -74,7 +75,7 @@ class Lake:
     def __init__(self, store: Store, cache: Path, publication: Publication | None = None):
         self._store, self._cache, self._publication = store, cache, publication
         self._tables = DeltaTables(store)
-        self._records = Publications(store)
+        self.publications = Publications(store)
         self._newest: dict[str, _Version] = {}
         self._listed: dict[str, int] | None = None
         self._still_ours: list[Callable[[], None]] = []
@@ -212,7 +213,7 @@ class Lake:
 
         `known` are the tables that builds still make, whose newest version stays.
         """
-        every = self._records.all()
+        every = self.publications.all()
         kept = retention.kept(every, now, days, named)
         numbers = {one.number for one in kept}
         removed = [one for one in every if one.number not in numbers]
@@ -228,7 +229,7 @@ class Lake:
         has_months = all("periods" in held for one in kept for held in one.tables.values())
         if not dry_run:
             self._check_hold()
-            self._records.remove(removed)
+            self.publications.remove(removed)
         for table, entries in logs.items() if has_months else ():
             if table in known and retention.is_long(entries):
                 first = max(entries) if dry_run else self._tables.checkpoint(table)
@@ -248,23 +249,7 @@ class Lake:
         `record` holds code_revision, inputs, tables and checks. CheckError when another build was first.
         """
         self._check_hold()
-        return self._records.add(record)
-
-    def current(self) -> Publication | None:
-        """The newest publication; None before the first."""
-        return self._records.newest()
-
-    def predecessor(self) -> Publication | None:
-        """The publication that the next one follows; UsageError where a newer version of trainledger made it."""
-        return self._records.predecessor()
-
-    def publications(self) -> list[Publication]:
-        """Every publication, oldest first."""
-        return self._records.all()
-
-    def as_of(self, at: datetime) -> Publication | None:
-        """The publication that was the newest at a time (with its zone); None when there was none yet."""
-        return self._records.as_of(at)
+        return self.publications.add(record)
 
     @contextmanager
     def lock(self, *parts: str, waiting: Waiting | None = None) -> Iterator[None]:
@@ -312,10 +297,7 @@ class Lake:
     def _replace(self, table: str, files: list[DataFile], schema: Any, periods: Sequence[str | None]) -> int:
         self._check_hold()
         self._newest.pop(table, None)
-        of_sources: dict[str | None, list[str]] = {}
-        for part in filter(None, periods):
-            of_sources.setdefault(source_of(part), []).append(part)
-        for parts in of_sources.values() or [None]:
+        for parts in grouped(filter(None, periods), source_of).values() or [None]:
             of_these = [file for file in files if parts is None or file.period in parts]
             self._newest[table] = _version(*self._tables.replace(table, of_these, schema, parts))
         return self._newest[table].number
@@ -365,10 +347,7 @@ class Lake:
 
 def _version(number: int, files: Iterable[DataFile]) -> _Version:
     ordered = sorted(files, key=lambda file: file.name)
-    parts: dict[str | None, list[DataFile]] = {}
-    for file in ordered:
-        parts.setdefault(file.period, []).append(file)
-    return _Version(number, ordered, parts)
+    return _Version(number, ordered, grouped(ordered, lambda file: file.period))
 
 
 def _data_key(table: str, name: str) -> str:

@@ -161,10 +161,7 @@ class S3Store(Store):
             if frozen.token:
                 options["AWS_SESSION_TOKEN"] = frozen.token
         if endpoint := self.options["endpoint_url"]:
-            options |= {
-                "AWS_ENDPOINT_URL": endpoint,
-                "AWS_ALLOW_HTTP": str(endpoint.startswith("http:")).lower(),
-            }
+            options |= {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": str(endpoint.startswith("http:")).lower()}
         return options
 
     def _locate(self, location: str) -> None:

@@ -201,7 +201,7 @@ def test_results_stay_published_under_another_label_and_where_their_runs_are_gon
     for file in (tmp_path / "warehouse" / "tables" / "core" / "fct_run").glob("*.parquet"):
         file.unlink()
     (folder / "lost.toml").write_text(listed.replace('"second"', '"third"').replace('"other"', '"lost"'))
-    day = builder.lake.publications()[-1].published_at.date()
+    day = builder.lake.publications.all()[-1].published_at.date()
     assert ask(publish_tables(config, ["fct_run", PROOF]), sql).rows()[2] == ("third", f"*@{day}")
     # A lost record is no reason to count registrations as if they came before all results.
     recorded = tmp_path / "warehouse" / "tables" / "raw" / "proof_registration"
@@ -224,14 +224,14 @@ def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path:
     export = write_export(tmp_path, {"2026-07": [instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04")]})
     config = write_config(tmp_path, billing=export, registrations=folder)
     builder = publish_tables(config, ["stg_proof__registration"])
-    published = builder.lake.current()
+    published = builder.lake.publications.newest()
     file.write_text(GOOD.replace("0.02", "0.2"))
     with pytest.raises(SourceError, match="registration first was changed after it was recorded"):
         publish_tables(config, ["stg_proof__registration"])
     file.unlink()
     with pytest.raises(SourceError, match="first was recorded and is missing"):
         publish_tables(config, ["stg_proof__registration"])
-    assert builder.lake.current() == published
+    assert builder.lake.publications.newest() == published
     file.write_text(GOOD + EXCLUDED)
     publish_tables(config, ["stg_proof__registration"])
     # So is an exclusion that is gone, or of an earlier day, once the results show whether it is wanted.

@@ -120,13 +120,13 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Builder:
 
 def found(odd: Builder, check: str) -> list[dict[str, Any]]:
     """The first rows that a check of the publication finds wrong."""
-    (result,) = (one for one in odd.lake.predecessor().checks if one["check"] == check)
+    (result,) = (one for one in odd.lake.publications.predecessor().checks if one["check"] == check)
     return result["sample"]
 
 
 def warnings(odd: Builder) -> str:
     """What was reported of reading the sources."""
-    checks = odd.lake.predecessor().checks
+    checks = odd.lake.publications.predecessor().checks
     return "\n".join(row["warning"] for check in checks for row in check["sample"] if "warning" in row)
 
 
@@ -242,7 +242,7 @@ def test_a_resource_the_bill_does_not_have(odd: Builder) -> None:
 
 def test_a_run_on_an_accelerator_that_no_list_has(odd: Builder) -> None:
     named = "accelerator_type_missing_from_ref_instance_type"
-    checks = odd.lake.predecessor().checks
+    checks = odd.lake.publications.predecessor().checks
     (check,) = (one for one in checks if (one["table"], one["check"]) == ("core/fct_run", named))
     (row,) = check["sample"]
     # The bill shows what the machine was: two hours of a p5 at 55.04.

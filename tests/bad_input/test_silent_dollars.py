@@ -112,7 +112,7 @@ def test_a_file_replaced_by_one_of_the_same_size(tmp_path: Any) -> None:
         # Packed, the two differ in size.
         bill.write_bytes(gzip.decompress(bill.read_bytes()))
         sizes.add(bill.stat().st_size)
-        published = publish_tables(config, ["fct_restatement"]).lake.current()
+        published = publish_tables(config, ["fct_restatement"]).lake.publications.newest()
     assert published and len(sizes) == 1
     (check,) = (one for one in published.checks if one["check"] == "delivery_changed_under_its_id")
     assert [float(row["moved_billed_cost_usd"]) for row in check["sample"]] == [60.0]

@@ -31,7 +31,7 @@ def test_24_readers_of_200_publications(built_company: Company, tmp_path: Path, 
     company.deliver(AUGUST, "20.00")
     build_warehouse(company.config)
     warehouse = Warehouse(load_settings(company.config))
-    records = [{**vars(one)} for one in warehouse.lake.publications()]
+    records = [{**vars(one)} for one in warehouse.lake.publications.all()]
     for record in records:
         del record["number"], record["published_at"]
     readers = subprocess.Popen(
@@ -41,7 +41,7 @@ def test_24_readers_of_200_publications(built_company: Company, tmp_path: Path, 
         text=True,
     )
     assert readers.stdout is not None and readers.stdout.readline() == "reading\n"
-    before = warehouse.lake.current()
+    before = warehouse.lake.publications.newest()
     with warehouse.lake.lock():
         for number in range(3, PUBLICATIONS + 1):
             published = warehouse.lake.publish(records[(number - 1) % 2])

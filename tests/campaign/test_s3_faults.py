@@ -56,7 +56,7 @@ def test_a_faulty_store_of_small_tables(
             # Who failed holds the lease, which a healthy store lets it release.
             free(location, s3_endpoint)
             build(steady.lake(f"again-{case.number}"), tmp_path / "staged", case.number)
-            current = steady.lake(f"read-{case.number}").current()
+            current = steady.lake(f"read-{case.number}").publications.newest()
             assert current is not None
             shown = steady.lake(f"read-{case.number}").as_published(current)
             assert builds(shown.files(MONTHLY)) == builds(shown.files(WHOLE)) == [case.number]
@@ -146,7 +146,7 @@ def test_builds_of_small_tables_that_are_killed_on_s3(faults: Faults, tmp_path: 
                 faults.begin()
                 assert ended.code in (0, -signal.SIGKILL), ended.err
                 lake = Place(location, tmp_path, faults.url).lake(f"read-{case.number}")
-                current = lake.current()
+                current = lake.publications.newest()
                 if current:
                     shown = lake.as_published(current)
                     assert len({*builds(shown.files(MONTHLY)), *builds(shown.files(WHOLE))}) == 1

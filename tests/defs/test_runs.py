@@ -102,7 +102,7 @@ def month_range_tags(*months: str) -> dict[str, str]:
 
 
 def published(company: Company) -> Publication:
-    publication = Warehouse(load_settings(company.config)).lake.current()
+    publication = Warehouse(load_settings(company.config)).lake.publications.newest()
     assert publication is not None
     return publication
 

@@ -170,7 +170,7 @@ def test_every_table_and_check_is_as_on_duckdb(lake: Lake, reference: Company) -
 
 
 def test_no_file_is_taken_for_one_that_changed(lake: Lake) -> None:
-    published = lake.current()
+    published = lake.publications.newest()
     assert published
     assert [file for key, named in published.tables.items() for file in lake.altered(key, named["files"])] == []
 
@@ -233,7 +233,7 @@ def assert_same(lake: Lake, reference: Company) -> None:
     Checks that read other tables run on the engine alone, so they have no expectation.
     """
     theirs = Lake(LocalStore(str(reference.warehouse)), reference.root / "cache")
-    published, expected = lake.current(), theirs.current()
+    published, expected = lake.publications.newest(), theirs.publications.newest()
     assert published and expected
     assert set(published.tables) == {model.key for model in load_catalog().ordered if model.stored}
     for key in published.tables:

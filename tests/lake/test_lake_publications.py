@@ -14,27 +14,27 @@ from pipelines.base.errors import CheckError, SourceError
 
 def test_publications_are_numbered_and_stay(place: Place) -> None:
     lake = place.lake()
-    assert lake.current() is None
-    assert lake.publications() == []
+    assert lake.publications.newest() is None
+    assert lake.publications.all() == []
     first = lake.publish(RECORD | {"tables": {WHOLE: {"version": 3, "files": ["a.parquet"]}}})
     second = lake.publish(RECORD | {"code_revision": "2"})
     assert (first.number, second.number) == (1, 2)
     assert first.published_at < second.published_at
-    assert place.lake().current() == second
-    assert place.lake().publications() == [first, second]
-    assert place.lake().publications()[0].tables[WHOLE] == {"version": 3, "files": ["a.parquet"]}
+    assert place.lake().publications.newest() == second
+    assert place.lake().publications.all() == [first, second]
+    assert place.lake().publications.all()[0].tables[WHOLE] == {"version": 3, "files": ["a.parquet"]}
 
 
 def test_the_publication_known_at_a_time(folder: Place) -> None:
     lake = folder.lake()
-    assert lake.as_of(datetime.now(UTC)) is None
+    assert lake.publications.as_of(datetime.now(UTC)) is None
     known = [lake.publish(RECORD) for _ in range(5)]
     instant = timedelta(microseconds=1)
-    assert lake.as_of(known[0].published_at - instant) is None
+    assert lake.publications.as_of(known[0].published_at - instant) is None
     for publication in known:
-        assert lake.as_of(publication.published_at) == publication
-    assert lake.as_of(known[3].published_at - instant) == known[2]
-    assert lake.as_of(datetime.now(UTC)) == known[4]
+        assert lake.publications.as_of(publication.published_at) == publication
+    assert lake.publications.as_of(known[3].published_at - instant) == known[2]
+    assert lake.publications.as_of(datetime.now(UTC)) == known[4]
 
 
 def test_a_publication_of_another_build_is_not_overwritten(folder: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_a_publication_of_another_build_is_not_overwritten(folder: Place, monkey
     with pytest.raises(CheckError, match="again"):
         other.publish(RECORD | {"code_revision": "rival"})
     monkeypatch.setattr(LocalStore, "list", plain)
-    assert folder.lake().publications() == [first]
+    assert folder.lake().publications.all() == [first]
 
 
 def test_a_damaged_record_is_named(folder: Place) -> None:
@@ -55,4 +55,4 @@ def test_a_damaged_record_is_named(folder: Place) -> None:
     record = Path(folder.location) / "publications" / "000001.json"
     record.write_text(record.read_text()[:20])
     with pytest.raises(SourceError, match=r"publications/000001\.json"):
-        folder.lake().current()
+        folder.lake().publications.newest()

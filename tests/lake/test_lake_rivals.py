@@ -25,7 +25,7 @@ def test_a_kill_leaves_the_last_publication_and_a_rerun_comes_to_the_same(
     victim.communicate()
     assert victim.returncode == -9
     reader = place.lake("reader")
-    standing = reader.current()
+    standing = reader.publications.newest()
     assert standing is not None and standing.number == 1
     for table in PUBLISHED:
         assert builds(reader.files(table, version=standing.tables[table]["version"])) == [1]
@@ -37,7 +37,7 @@ def test_a_kill_leaves_the_last_publication_and_a_rerun_comes_to_the_same(
     undisturbed = open_lake(str(tmp_path / "undisturbed"), tmp_path / "undisturbed")
     for number in (1, 2):
         build(undisturbed, tmp_path / "in", number)
-    after, wanted = place.lake("reader").current(), undisturbed.current()
+    after, wanted = place.lake("reader").publications.newest(), undisturbed.publications.newest()
     assert after is not None and wanted is not None
     assert (after.number, after.tables) == (2, wanted.tables)
     read = place.lake("reader")
@@ -63,7 +63,7 @@ def test_a_reader_never_errs_and_never_sees_two_builds(folder: Place, tmp_path: 
     reads, seen, lasting = 0, [], folder.lake()
     while writer.poll() is None:
         for lake in (lasting, folder.lake()):
-            publication = lake.current()
+            publication = lake.publications.newest()
             assert publication is not None
             for table in PUBLISHED:
                 files = lake.files(table, version=publication.tables[table]["version"])
@@ -75,7 +75,7 @@ def test_a_reader_never_errs_and_never_sees_two_builds(folder: Place, tmp_path: 
     assert seen == sorted(seen)
     # The reader was there while publications went by.
     assert reads > 20 and len(set(seen)) > 5
-    assert [p.code_revision for p in lasting.publications()] == [str(number) for number in range(1, 13)]
+    assert [p.code_revision for p in lasting.publications.all()] == [str(number) for number in range(1, 13)]
 
 
 def test_a_build_sees_what_another_committed_before_it(folder: Place, tmp_path: Path) -> None:

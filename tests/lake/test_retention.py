@@ -38,7 +38,7 @@ def daily(place: Place, tmp_path: Path, clock: type[Clock], days: range, *, prun
 def rows_of(place: Place, at: datetime) -> list[int]:
     """The builds of the rows that the publication of a moment shows."""
     lake = place.lake()
-    found = lake.as_of(at)
+    found = lake.publications.as_of(at)
     assert found is not None
     return builds(lake.as_published(found).files(MONTHLY)) + builds(
         lake.named_files(WHOLE, found.tables[WHOLE]["files"])
@@ -57,10 +57,10 @@ def test_the_rule(place: Place, tmp_path: Path, clock: type[Clock]) -> None:
     lake = place.lake()
     with lake.lock():
         planned = lake.prune(clock.moment, 35, (2,), KNOWN, dry_run=True)
-        assert len(lake.publications()) == 7
+        assert len(lake.publications.all()) == 7
         pruned = lake.prune(clock.moment, 35, (2,), KNOWN)
     # Of 1, 6, 21 January, 10, 23, 24 February and 31 March: 24 February 06:00 is 35 days before 31 March.
-    assert [one.number for one in place.lake().publications()] == [2, 3, 6, 7]
+    assert [one.number for one in place.lake().publications.all()] == [2, 3, 6, 7]
     assert planned == pruned and pruned.publications == (1, 4, 5) and pruned.kept_count == 4
     # Of each publication, two months of one table and another one.
     assert pruned.file_count == 9
@@ -69,8 +69,8 @@ def test_the_rule(place: Place, tmp_path: Path, clock: type[Clock]) -> None:
         with pytest.raises(
             UsageError, match=rf"^Publication {gone}, the newest at .*, was pruned; the nearest kept are "
         ):
-            place.lake().as_of(FIRST + timedelta(days=day))
-    assert place.lake().as_of(FIRST - timedelta(days=1)) is None
+            place.lake().publications.as_of(FIRST + timedelta(days=day))
+    assert place.lake().publications.as_of(FIRST - timedelta(days=1)) is None
 
 
 def test_only_what_is_ours_and_unnamed_goes(folder: Place, tmp_path: Path, clock: type[Clock]) -> None:
@@ -117,4 +117,4 @@ def test_400_daily_builds_stay_bounded(folder: Place, tmp_path: Path, clock: typ
 
     assert DeltaTable(f"{folder.location}/tables/{MONTHLY}").to_pyarrow_table().num_rows == 6
     lake: Lake = folder.lake()
-    assert all(not lake.damaged(one) for one in lake.publications())
+    assert all(not lake.damaged(one) for one in lake.publications.all())

@@ -159,7 +159,7 @@ def test_koku_lines_of_three_months_in_one_folder(without_runs: Builder, billing
         month: (count, cost, cost, ZERO) for month, (count, cost) in expected.items()
     }
     # They are kept as the month they are billed in, and reported.
-    warned = [c for c in without_runs.lake.current().checks if not c["passed"] and c["period"] == "2018-08"]
+    warned = [c for c in without_runs.lake.publications.newest().checks if not c["passed"] and c["period"] == "2018-08"]
     assert ("line_of_another_month_in_this_delivery", 2) in [(c["check"], c["unexpected_count"]) for c in warned]
 
 
@@ -180,7 +180,7 @@ def test_keboola_cur2(without_runs: Builder, billing: Path) -> None:
 
 
 def test_a_bill_without_a_line_and_a_company_without_a_run(without_runs: Builder) -> None:
-    published = without_runs.lake.current()
+    published = without_runs.lake.publications.newest()
     assert published and {d["billing_period"] for d in published.inputs["deliveries"]} >= {"2023-06"}
     assert "2023-06" not in reconciled(without_runs)
     with open_marts(without_runs.warehouse, published_of(without_runs.warehouse)) as marts:

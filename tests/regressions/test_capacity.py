@@ -440,7 +440,7 @@ def test_a_line_of_more_than_its_hour_is_published_with_a_warning_and_one_counte
 
     (warned,) = [
         sentence(check)
-        for check in failed_checks(deliver("1.467222").lake.current().checks, "warn")
+        for check in failed_checks(deliver("1.467222").lake.publications.newest().checks, "warn")
         if check["table"] == "fct_resource_hourly"
     ]
     assert "an instance is billed for part of another hour: 1 row of fct_resource_hourly 2026-07" in warned

@@ -218,7 +218,7 @@ def day_by_day(tmp_path_factory: pytest.TempPathFactory) -> Daily:
     root, missing = tmp_path_factory.mktemp("daily"), []
     for number, lines in enumerate(deliveries, 1):
         builder = deliver(root, lines, number, HISTORY)
-        published = builder.lake.current()
+        published = builder.lake.publications.newest()
         assert published is not None
         checks = {check["check"]: check for check in published.checks}
         missing.append([*checks["days_that_were_published_are_gone"]["sample"]])
@@ -316,7 +316,7 @@ def test_the_delivery_of_a_month_in_two_exports_names_both(tmp_path: Path) -> No
         (1, "new, old", "n1, o1", 2, None),
         (2, "new, old", "n1, o2", 3, Decimal("1.006")),
     ]
-    published = builder.lake.current()
+    published = builder.lake.publications.newest()
     assert published is not None and [check["check"] for check in published.checks if not check["passed"]] == []
     export("old", "o3")
     with pytest.raises(
@@ -331,7 +331,7 @@ def test_a_month_left_out_between_two_exports_is_reported(tmp_path: Path) -> Non
     june = {"2026-06": [instance_hour("2026-06-01T10", "i-0node", "g5.xlarge", "1")]}
     config = two_sources(tmp_path, write_export(tmp_path, june, name="old"), write_export(tmp_path, august, name="new"))
     builder = publish_tables(config, HISTORY[:1])
-    published = builder.lake.current()
+    published = builder.lake.publications.newest()
     assert published is not None
     (gap,) = [check for check in published.checks if check["check"] == "a_month_between_delivered_ones_is_missing"]
     assert not gap["passed"] and str(gap["sample"][0]["next_month"]).startswith("2026-08")

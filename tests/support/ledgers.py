@@ -185,7 +185,7 @@ def open_publication(builder: Builder, number: int) -> Engine:
     """An engine that holds every table as publication `number` made it visible."""
     from pipelines.engine.duckdb import DuckDBEngine
 
-    published = {publication.number: publication for publication in builder.lake.publications()}[number]
+    published = {publication.number: publication for publication in builder.lake.publications.all()}[number]
     engine = DuckDBEngine()
     for key, table in published.tables.items():
         engine.view(key.rpartition("/")[2], builder.lake.named_files(key, table["files"]))

@@ -109,7 +109,7 @@ def test_a_ledger_on_s3_is_verified_and_goes_on(
 
     # The delivery that was replaced lies in the bucket still: its pack is the same again, from a fresh machine too.
     monkeypatch.setenv("HOME", str(tmp_path / "fresh"))
-    first, _ = Warehouse(config).lake.publications()
+    first, _ = Warehouse(config).lake.publications.all()
     write_pack(config, tmp_path / "again.zip", Console(), as_of=str(first.published_at), bundle=False)
     assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "evidence.zip").read_bytes()
 

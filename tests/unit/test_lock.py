@@ -209,7 +209,7 @@ def test_a_build_that_lost_its_lease_writes_no_more(s3: Warehouse, monkeypatch: 
     with pytest.raises(BuildBusy), s3.lake().lock():
         pass
     last.__exit__(None, None, None)
-    assert [publication.number for publication in s3.lake().publications()] == [1]
+    assert [publication.number for publication in s3.lake().publications.all()] == [1]
 
 
 def test_an_expired_lease_of_a_month_is_not_renewed(s3: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def held(company: Company) -> dict[str, list[tuple]]:
 def published(company: Company) -> dict[str, list[tuple]]:
     """The rows of every mart of the newest publication, read from its files."""
     warehouse = Warehouse(load_settings(company.config))
-    publication = warehouse.lake.current()
+    publication = warehouse.lake.publications.newest()
     assert publication is not None
     named = mart_files(warehouse, publication.tables).items()
     files = {name: [str(path) for path in paths] for name, paths in named}
@@ -82,7 +82,7 @@ def test_a_damaged_copy_is_written_anew(company: Company) -> None:
 
 def test_nothing_is_published_over_a_mart_that_holds_other_rows(company: Company) -> None:
     warehouse = Warehouse(load_settings(company.config))
-    publication = warehouse.lake.current()
+    publication = warehouse.lake.publications.newest()
     assert publication is not None
     (file,) = warehouse.lake.files("marts/mart_price_book")
     content = bytearray(file.read_bytes())

@@ -61,7 +61,7 @@ def job(config: Settings, month: str, at: str = "", then: Callable[[], Any] = la
 def published(config: Settings) -> dict[str, list[str]]:
     """The files of each table, which are named by their content, after a build has published."""
     builder = build_with(config)
-    publication = builder.lake.current()
+    publication = builder.lake.publications.newest()
     assert publication is not None and publication.number == 1
     return {key: table["files"] for key, table in publication.tables.items()}
 
@@ -80,7 +80,7 @@ def test_two_months_built_side_by_side_are_published_as_by_one_build(
     seen = []
     job(config, JULY, moment, lambda: seen.append(job(config, AUGUST)))
     assert seen and seen[0][-1] == "core/fct_ledger_piece"
-    assert Warehouse(config).lake.current() is None
+    assert Warehouse(config).lake.publications.newest() is None
     side_by_side, at_once = published(config), in_one_build(built_company)
     assert {"core/fct_charge", "marts/mart_run_cost"} < side_by_side.keys()
     assert side_by_side == {key: at_once[key] for key in side_by_side}

@@ -47,13 +47,13 @@ def test_a_publication_records_the_policy_it_was_made_under_and_a_new_one_makes_
     first = publish_tables_with(settings(tmp_path), BY_MONTH)
     before = made_at(first)
     second = publish_tables_with(settings(tmp_path, as_of="2026-07-14T12:00:00Z"), BY_MONTH)
-    published = second.lake.publications()
+    published = second.lake.publications.all()
     assert [p.inputs["policy"]["as_of"] for p in published] == [None, "2026-07-14T12:00:00Z"]
     # A later moment moves what is cut and nothing else.
     assert {key for key, content in made_at(second).items() if content != before[key]} == {"core/fct_invoice_monthly"}
     # The same moment again is the same publication.
     again = publish_tables_with(settings(tmp_path, as_of="2026-07-14T12:00:00Z"), BY_MONTH)
-    assert len(again.lake.publications()) == 2
+    assert len(again.lake.publications.all()) == 2
 
 
 def test_a_cut_before_the_newest_use_is_reported_with_both_moments(tmp_path: Path) -> None:
@@ -62,7 +62,8 @@ def test_a_cut_before_the_newest_use_is_reported_with_both_moments(tmp_path: Pat
     write_export(tmp_path, {MONTH: lines})
 
     def warnings_of(as_of: str) -> list[str]:
-        published = publish_tables_with(settings(tmp_path, as_of=as_of), ["fct_invoice_monthly"]).lake.current()
+        builder = publish_tables_with(settings(tmp_path, as_of=as_of), ["fct_invoice_monthly"])
+        published = builder.lake.publications.newest()
         assert published
         missed = [check for check in published.checks if not check["passed"]]
         return [text for text in warnings(missed) if "cuts nothing" in text]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.commands import run_command
 
-from pipelines.analysis.repricing import break_even_baseline_price, price_of_what, repriced_saving
+from pipelines.analysis.repricing import price_of_what, repriced_saving
+from pipelines.prices.book import Price
+from pipelines.prices.reprice import Repriced, Side
 
 CLAIM = {
     "--claim": "46.3%",
@@ -36,9 +39,10 @@ def test_at_its_break_even_price_a_baseline_costs_as_much(
     saving: Decimal, gpu: Decimal, trn: Decimal, more: Decimal
 ) -> None:
     """The saving is of 1 - 1 = 0 there, and above it where the GPU costs more."""
-    even = break_even_baseline_price(saving, gpu)
-    assert abs(repriced_saving(saving, gpu, even, trn, trn)) < Decimal("1e-20")
-    assert repriced_saving(saving, gpu, even + more, trn, trn) > 0
+    price = Price("p4d.24xlarge", "on_demand", gpu, None, "book", "a list")
+    even = Repriced("a pair", date(2026, 8, 1), "us-east-1", (Side(price), Side(price)), saving, "", saving)
+    assert abs(repriced_saving(saving, gpu, even.break_even_baseline_usd, trn, trn)) < Decimal("1e-20")
+    assert repriced_saving(saving, gpu, even.break_even_baseline_usd + more, trn, trn) > 0
 
 
 @pytest.mark.parametrize(

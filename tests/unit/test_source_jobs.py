@@ -60,7 +60,7 @@ def test_two_payers_built_side_by_side_are_published_as_by_one_build(
     # What is made is what lines of the bill are read for, and nothing that looks across payers but the stays of runs.
     assert {name for name in done if name.startswith(("staging/stg_aws", "core", "detail", "mart"))} == BY_SOURCE
     assert sorted(done) == sorted(seen[0])
-    assert Warehouse(config).lake.current() is None
+    assert Warehouse(config).lake.publications.newest() is None
     assert published(config) == in_one_build(payers)
 
 

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from pipelines.base.console import counted
 from pipelines.base.errors import SourceError
+from pipelines.base.groups import grouped
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import BillingSource
 from pipelines.ingest.billing.columns import declared_version, snake
@@ -81,9 +82,7 @@ def read_bare(
     found = bare_files(items, store, cache, run)
     if fault := next((file.fault for file in found.values() if file.fault), None):
         raise SourceError(f"{fault} Leave it out of `files`, or move it out of the bill's folder.")
-    months: dict[str, list[Object]] = {}
-    for item in items:
-        months.setdefault(found[item.key].month, []).append(item)
+    months = grouped(items, lambda item: found[item.key].month)
     version = _declared(listing, store, cache / "metadata")
     return [_delivered(source, month, its, found[its[0].key].columns, version) for month, its in sorted(months.items())]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from pipelines.base.errors import SourceError
+from pipelines.base.groups import grouped
 from pipelines.ingest.billing.columns import FOCUS, ColumnList, RawFile, snake
 from pipelines.ingest.billing.parquet import inspect
 from pipelines.ingest.billing.text import convert
@@ -51,12 +52,8 @@ def refuse_copies(
 
     `is_bare`: no manifest names the files, so one may be removed.
     """
-    alike: dict[tuple, list[RawFile]] = {}
-    for file in files:
-        if file.line_count:
-            facts = (file.line_count, file.billed_total, file.size)
-            alike.setdefault(facts, []).append(file)
-    for group in alike.values():
+    filled = filter(lambda file: file.line_count, files)
+    for group in grouped(filled, lambda file: (file.line_count, file.billed_total, file.size)).values():
         first: dict[str, RawFile] = {}
         # Only these are read again: files with other lines hardly ever have all of this equal.
         for file in group if len(group) > 1 else ():

@@ -38,12 +38,7 @@ _OF_MANIFEST = 8
 
 
 def list_deliveries(
-    source: BillingSource,
-    raw_root: Path,
-    stores: Stores | None = None,
-    run: Map = in_threads,
-    *,
-    is_whole: bool = True,
+    source: BillingSource, raw_root: Path, stores: Stores | None = None, run: Map = in_threads, *, is_whole: bool = True
 ) -> list[Delivery]:
     """The current delivery of every billing month of an export, oldest month first.
 
@@ -139,11 +134,10 @@ def _with_columns(
         if not manifest.columns and (item := next((found[key] for key in manifest.files if key in found), None))
     }
     looks = bare_files([*first.values()], store, cache, run) if first else {}
-
-    def columns(manifest: Manifest) -> tuple[str, ...]:
-        return tuple(looks[first[manifest.path].key].columns) if manifest.path in first else manifest.columns
-
-    return [replace(manifest, columns=columns(manifest)) for manifest in manifests]
+    return [
+        replace(each, columns=tuple(looks[first[each.path].key].columns)) if each.path in first else each
+        for each in manifests
+    ]
 
 
 def _delivery(source: BillingSource, manifest: Manifest, found: dict[str, Object], store: Store) -> Delivery:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipelines.base.groups import grouped
 from pipelines.base.sql import identifier, quoted
 from pipelines.ingest.billing.columns import CUR, MONEY, Column, ColumnList, Delivered, RawFile, Source, TagKey
 from pipelines.ingest.billing.delivery import RawDelivery
@@ -51,10 +52,7 @@ def raw_select(
 
 def alike(files: Sequence[RawFile]) -> list[list[RawFile]]:
     """Files with the same columns and tags can be read as one."""
-    groups: dict[tuple, list[RawFile]] = {}
-    for file in files:
-        groups.setdefault((file.columns, file.tag_keys), []).append(file)
-    return list(groups.values())
+    return list(grouped(files, lambda file: (file.columns, file.tag_keys)).values())
 
 
 def _columns(

@@ -18,10 +18,7 @@ _ORIGINS = (
 )
 _CATEGORIES = "cost_category"
 # A caller, a whole account or category has an owner and a team, but never one run.
-FALLBACKS = {
-    "run_id": (RESOURCE,),
-    **dict.fromkeys(("owner", "team"), (RESOURCE, CALLER, ACCOUNT, CATEGORY)),
-}
+FALLBACKS = {"run_id": (RESOURCE,), **dict.fromkeys(("owner", "team"), (RESOURCE, CALLER, ACCOUNT, CATEGORY))}
 _USER = re.compile(r"resourceTags/(user:)?(?!aws:)|user:", re.IGNORECASE)
 _PROVIDER = re.compile(r"(resourceTags/)?aws:(?P<name>.+)", re.IGNORECASE)
 # As the keys of a map and the names of Parquet columns are normalized.

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.errors import MalformedError, shown
+from pipelines.base.groups import grouped
 from pipelines.base.parse import ParseError, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.schema import Schema, schema
@@ -101,12 +102,9 @@ def once(table: str, rows: Iterable[Row]) -> list[Row]:
     if table not in _KEYS:
         return list(rows)
     end, *key = _KEYS[table]
-    found: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(row[name] for name in key), []).append(row)
     rows = [
         same[0] if len(same) == 1 else coalesced(sorted(same, key=lambda row: row[end] or datetime.min, reverse=True))
-        for same in found.values()
+        for same in grouped(rows, lambda row: tuple(row[name] for name in key)).values()
     ]
     return _apart_in_time(rows) if table == "resource" else rows
 
