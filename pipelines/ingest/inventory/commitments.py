@@ -62,7 +62,10 @@ def read_commitments(sources: Sequence[AnswerSource]) -> Inventory:
                 row["source_name"] = source.name
                 name = row["commitment_discount_id"]
                 known = found.get(name)
-                if known and known[1] | {"source_name": source.name} != row:
+                if known:
+                    # A saved answer does not have the region that was queried.
+                    row["region_id"] = row["region_id"] or known[1]["region_id"]
+                if known and known[1] | {one: row[one] for one in ("source_name", "region_id")} != row:
                     raise SourceError(f"{name} has other values in {known[0]} than in {place}; keep the newer answer.")
                 found[name] = place, row
         if not seen:
@@ -89,7 +92,9 @@ def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, A
         client = ANSWERS.client(source, "ec2", region)
         with requesting(where, _RESERVED):
             answer = client.describe_reserved_instances()
-        yield f"{where}, {client.meta.region_name} {_RESERVED}", answers.content(answer)
+        # A reservation of a whole region names no zone: the region is the one that answers.
+        held = [{"Region": client.meta.region_name, **one} for one in answer.get("ReservedInstances", [])]
+        yield f"{where}, {client.meta.region_name} {_RESERVED}", answers.content(answer | {"ReservedInstances": held})
 
 
 ANSWERS = Answers("commitments", (".json", ".csv", ".parquet"), _queried)
@@ -210,7 +215,9 @@ def _reserved(entry: Entry, where: str) -> dict[str, Any]:
         "commitment_discount_id": name,
         "commitment_kind": "reserved_instance",
         "account_id": None,
-        "region_id": (answers.text(entry, "AvailabilityZone") or "").rstrip("abcdefghij") or None,
+        "region_id": answers.text(entry, "Region")
+        or (answers.text(entry, "AvailabilityZone") or "").rstrip("abcdefghij")
+        or None,
         "instance_family": (answers.text(entry, "InstanceType") or "").partition(".")[0] or None,
         "purchase_term": _term(seconds),
         "commitment_per_hour": _hourly(entry, seconds, where),
