@@ -5,6 +5,7 @@ With `file`, the only module that reads the environment; everything else takes a
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -46,6 +47,8 @@ _CRON = (
     "[0-7]|(?i:sun|mon|tue|wed|thu|fri|sat)",
 )
 _CRON_PARTS = (rf"(\*|({one})(-({one}))?)(/[1-9][0-9]?)?" for one in _CRON)
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 CRON_LINE = "^" + " +".join(f"{part}(,{part})*" for part in _CRON_PARTS) + "$"
 
 
@@ -82,6 +85,27 @@ class Schedule(Frozen):
     """When the daily run looks for changes; a cron line in UTC."""
 
     cron: str = Field(default="30 5 * * *", pattern=CRON_LINE)
+
+    @field_validator("cron")
+    @classmethod
+    def _comes(cls, line: str) -> str:
+        _, _, days, months, _ = line.lower().split()
+        if min(_numbers(days, 31)) > max(_LONGEST[month - 1] for month in _numbers(months, 12)):
+            raise ValueError("no month of it has that day, so the daily run would never start; write another day")
+        return line
+
+
+def _numbers(field: str, most: int) -> Iterator[int]:
+    """The days or months that a field of a cron line names; a range may go on after the last one."""
+    for part in field.split(","):
+        span, _, step = part.partition("/")
+        low, _, high = span.partition("-")
+        first, last = (
+            _MONTHS.index(one) + 1 if one in _MONTHS else int(one)
+            for one in (("1", str(most)) if low == "*" else (low, high or (str(most) if step else low)))
+        )
+        for number in range(first, last + (most if last < first else 0) + 1, int(step or 1)):
+            yield (number - 1) % most + 1
 
 
 class _EnvironmentVariables(EnvSettingsSource):

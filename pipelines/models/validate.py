@@ -89,7 +89,7 @@ def validate(
         order = "order by all " if is_query(check) else ""
         rows = engine.rows(f"{failing} {order}limit {sample}") if counts[check.name] else []
         shows = check.shows.format(batch=f'"{table}"')
-        figures = engine.rows(f"select * from ({shows}) as shown limit {FIGURES}") if shows else []
+        figures = engine.rows(f"{shows} limit {FIGURES}") if shows else []
         totals = _totals(engine, table, check, rows)
         results.append(_result(check, counts[check.name], rows, figures, totals, expectations.get(check.name, "")))
     return results, scan

@@ -26,10 +26,16 @@ INPUTS = (
 )
 QUERIES = {
     "declared_term_payer": "select term_name, payer_account_id from declared_term_payer where term_kind = 'credits'",
+    # As in fct_term_spend_monthly.
     "fct_bill_total_monthly": """
-        select distinct billing_month, billing_currency, is_open_month
-        from fct_bill_total_monthly
-        order by billing_month
+        select total.billing_month, total.billing_currency,
+            bool_or(total.is_open) and total.billing_month = max(total.billing_month) over () as is_open_month
+        from fct_bill_total_monthly as total
+        semi join (select * from fct_charge_sum_monthly where not is_other_provider) as charge
+            on charge.billing_month = total.billing_month and charge.billing_currency = total.billing_currency
+            and charge.payer_account_id = total.payer_account_id
+        group by total.billing_month, total.billing_currency
+        order by total.billing_month
     """,
     "fct_charge_sum_monthly": """
         select

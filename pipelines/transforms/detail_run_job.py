@@ -4,11 +4,12 @@ What counts units or runs takes jobs from here: run ids of one job are one run, 
 """
 
 from collections import Counter
+from collections.abc import Collection
 
 import polars as pl
 
 from pipelines.analysis.comparison_faults import EPOCH_KINDS, MATCHED
-from pipelines.analysis.matched import Run, ended_of, job_units, jobs_of
+from pipelines.analysis.matched import FAILED, Run, ended_of, job_units, jobs_of
 from pipelines.transforms import Row, Rows, run_pair
 from pipelines.transforms.run_pair import runs_of
 
@@ -26,7 +27,8 @@ def build(**table: pl.DataFrame) -> Rows:
     """Every run on one kind of GPU or Trainium machine; what ran after its job's success is not the job's last run."""
     runs = runs_of(table)
     jobs = {own[0]["job_id"]: own for own in jobs_of(runs)}
-    whole = {job_id: _whole(own) for job_id, own in jobs.items()}
+    without = {*table["dim_run"].filter(pl.col("epoch_completed_count") == 0)["run_id"]}
+    whole = {job_id: _whole(own, without) for job_id, own in jobs.items()}
     size = Counter(run["job_id"] for run in runs)
     rows = []
     for run in runs:
@@ -46,8 +48,14 @@ def job_counts(detail_run_job: pl.DataFrame) -> pl.DataFrame:
     return counts.with_columns(unit_measure=pl.col("count").replace_strict(measures)).drop("count")
 
 
-def _whole(own: list[Run]) -> tuple[str, str | None, Row]:
-    """The first run of a job, the last that ended, and the units of both and all between; null if unknown."""
+def _whole(own: list[Run], without: Collection[str]) -> tuple[str, str | None, Row]:
+    """The first run of a job, the last that ended, and the units of both and all between; null if unknown.
+
+    A job of which every run failed did what these had done by then; those of `without` completed no epoch.
+    """
     ended = ended_of(own)
     last = max(ended, key=lambda run: (run["ended_at"], run["run_id"]))["run_id"] if ended else None
+    if all(run["status"] in FAILED for run in ended):
+        none = {"epoch_completed_count": 0}
+        ended = [{**run, "status": "completed", **(none if run["run_id"] in without else {})} for run in ended]
     return own[0]["run_id"], last, {name: job_units(ended, measure) for measure, name in JOB_COUNTS.items()}

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.analysis.comparison import SIDES
+from pipelines.analysis.comparison_faults import first_of
 from pipelines.analysis.recommendation import PILOT, Finding, where_to_declare
 from pipelines.transforms import Row, Rows, run_pair, serving_decision, workload_case
 from pipelines.transforms.pilot_plan import pilot_plan
@@ -137,6 +138,10 @@ def _missing(case: WorkloadCase, done: dict[str, int]) -> Iterable[str]:
     # An interval that includes zero lacks no evidence that could be named.
     elif case.pair["verdict"] in _UNDECIDED and case.pair["verdict"] != "inconclusive":
         yield f"{case.pair['verdict']}: {case.pair['verdict_reason']}"
+    if case.monthly_cost is None:
+        partial = case.runs.drop_nulls("unbilled_hours")["run_id"].to_list()
+        lacks = f": the bill lacks recorded time of {first_of(partial)}" if partial else ""
+        yield f"the cost of a month is unknown{lacks}"
     if case.decision.missing:
         yield where_to_declare(case.decision.missing)
 

@@ -110,7 +110,7 @@ def _row(side: Side, candidate: Candidate) -> Row:
     platforms = side.family, candidate.family
     missing = [*faults, *candidate.gaps]
     if side.unmeasured_days:
-        missing.append(f"{side.unmeasured_days} days whose tokens are not all known are left out")
+        missing.append(f"{side.unmeasured_days} days whose tokens or costs are not all known are left out")
     return row | {
         "verdict": verdict,
         "verdict_reason": reason,

@@ -81,7 +81,7 @@ def pairs_of(runs: Sequence[Run]) -> Iterator[tuple[dict[str, str], list[Run], l
 def runs_of(table: Frames) -> list[Run]:
     """Every run that may be compared, as analysis/matched.py takes it: costs, what makes it alike, warnings.
 
-    `table` has the frames of INPUTS by name.
+    `table` has the frames of INPUTS by name. A cost that the bill lacks a part of is unknown.
     """
     described = {row["run_id"]: row for row in table["dim_run"].select(*_DESCRIBED, *_JUDGED).iter_rows(named=True)}
     found = _billed_runs(described, table["fct_run_cost"], table["fct_interval_cost"])
@@ -117,15 +117,16 @@ def runs_of(table: Frames) -> list[Run]:
         run["epochs"] = {row["epoch_index"]: row["fraction"] for row in epochs.get(run_id, [])}
         counts = {row["tokens_seen"] for row in (*epochs.get(run_id, []), *saves.get(run_id, []))}
         run["token_counts"] = sorted(filter(None, counts))
-        run["uncertain"] = [
-            *uncertain(run, shared, gaps, unmet),
-            *uncompiled(about, described, billed, shared, gaps, unmet),
-        ]
+        run["uncertain"], run["partial"] = (
+            [*uncertain(run, of, gaps, unmet), *uncompiled(about, described, billed, of, gaps, unmet)]
+            for of in (shared, {})
+        )
         run["warnings"] = [
             *run["uncertain"],
             *warm_starts(run, restores.get(run_id, [])),
             *weaknesses(run, stays.get(run_id, []), on_machine, idle),
         ]
+        run["costs"] = dict.fromkeys(run["costs"], (None, None)) if run["partial"] else run["costs"]
     _add_jobs(found, table["dim_run_ancestor"])
     for run_id, run in found.items():
         about = described[run_id]

@@ -17,13 +17,16 @@ QUERIES = {
         where billed_cost_usd is not null
         group by all
     """,
-    # Batches and flexible requests wait, so no endpoint takes their place. What is not billed by KINDS has no tokens.
+    # Batches and flexible requests wait, so no endpoint takes their place. What is not billed by KINDS has no tokens. A
+    # price of zero is unknown.
     "detail_bedrock_usage_daily": """
         select model, billing_currency, payer_account_id, region_id, usage_date, tier,
             case when token_kind like 'cache_write%' then 'cache_write' else token_kind end as token_kind,
             case when count(million_tokens) = count(*) then sum(million_tokens) end as million_tokens,
-            case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
-            case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
+            case when count(nullif(list_cost_usd, case when million_tokens > 0 then 0 end)) = count(*)
+                then sum(list_cost_usd) end as list_cost_usd,
+            case when count(nullif(effective_cost_usd, case when million_tokens > 0 then 0 end)) = count(*)
+                then sum(effective_cost_usd) end as effective_cost_usd
         from detail_bedrock_usage_daily
         where bucket = 'serving' and billed_by <> 'capacity' and model is not null
             and coalesce(tier, '') not in ('batch', 'flex')

@@ -24,13 +24,14 @@ INPUTS = (
     "fct_ledger",
     "ref_recommendation_rule",
 )
-# What the runs of each workload spent, by day, family of the run, machine and way it was bought.
+# What the runs of each workload spent, by day, family of the run, machine and way it was bought; unknown where the
+# bill lacks a part of such a run.
 QUERIES = {
     "fct_ledger": """
         select run.workload_id, ledger.usage_date, ledger.billing_currency, run.accelerator_family,
             coalesce(ledger.instance_type, '') as instance_type, coalesce(ledger.market, '') as market,
             sum(ledger.accelerator_hours) as accelerator_hours, case when count(ledger.effective_cost_usd) = count(*)
-                then sum(ledger.effective_cost_usd) end as effective_cost_usd
+                and count(run.unbilled_hours) = 0 then sum(ledger.effective_cost_usd) end as effective_cost_usd
         from fct_ledger as ledger
         join fct_run as run on run.run_id = ledger.run_id
         where ledger.bucket = 'run'

@@ -8,6 +8,8 @@ with ended as (
     select run.*, coalesce(job.job_id, run.run_id) as job_id, coalesce(job.job_run_count, 1) as job_run_count,
         coalesce(job.is_last_run, true) as is_last_run, job.job_target_count, job.job_epoch_count,
         job.job_million_token_count,
+        bool_and(run.status in ('failed', 'killed', 'abandoned', 'unknown'))
+            over (partition by coalesce(job.job_id, run.run_id)) as has_job_failed,
         cast(max(run.ended_at) over (partition by coalesce(job.job_id, run.run_id)) as date) as ended_date,
         cost.list_compile_part_usd,
         case when run.compile_shared_usd is not null then cost.effective_compile_part_usd end as compile_part_usd
@@ -25,7 +27,7 @@ with ended as (
 run as (
     select
         run.run_id, run.workload_id, run.billing_currency, run.ended_date, run.job_id, run.job_run_count, run.is_last_run,
-        run.job_target_count, run.job_epoch_count, run.job_million_token_count, run.epoch_unit,
+        run.job_target_count, run.job_epoch_count, run.job_million_token_count, run.has_job_failed, run.epoch_unit,
         run.epoch_completed_count, run.tokens_seen_count, run.effective_cost_usd, run.cost_to_target_usd,
         run.target_duration_ms, run.unbilled_hours, run.compile_part_usd, run.list_compile_part_usd,
         run.status in ('failed', 'killed', 'abandoned', 'unknown')
@@ -75,8 +77,8 @@ counted as (
             when unit_measure = 'cost_per_epoch'
                 then case when epoch_unit = 'dataset_pass' then nullif(epoch_completed_count, 0) end
             else nullif(ratio(tokens_seen_count, 1000000), 0) end as decimal(20, 6)) as own_unit_count,
-        case unit_measure when 'cost_to_target' then job_target_count when 'cost_per_epoch' then job_epoch_count
-            else job_million_token_count end as job_unit_count,
+        case when unit_measure = 'cost_to_target' then job_target_count when has_job_failed then 0
+            when unit_measure = 'cost_per_epoch' then job_epoch_count else job_million_token_count end as job_unit_count,
         -- Up to its target, as the baseline is; a run that never reached it counts with its whole cost and no unit.
         compile_part_usd + case when unit_measure = 'cost_to_target' and target_duration_ms is not null then cost_to_target_usd
             else effective_cost_usd end as actual_cost_usd,

@@ -1,9 +1,8 @@
 -- One row per server, hour, payer, account, region, month and currency: traffic, whether it met its target, and cost.
--- Traffic is in one row of an hour, its machine's. Idle of a machine that nothing held is shared by what held it in
--- that month, by accelerator-seconds; the part of runs is no server's.
+-- Traffic is in one row of an hour, its machine's, and not measured where the bill lacks over a minute of it. Idle of a
+-- machine that nothing held is shared by what held it that month, by accelerator-seconds; the part of runs is no server's.
 with hourly as (
-    select
-        server_id, cast(date_trunc('hour', started_at) as timestamp) as hour_started_at, 1 as row_no,
+    select server_id, cast(date_trunc('hour', started_at) as timestamp) as hour_started_at, 1 as row_no,
         sum(unix_ms(ended_at) - unix_ms(started_at)) as up_ms, sum(request_count) as request_count,
         sum(case when output_tokens is not null then unix_ms(ended_at) - unix_ms(started_at) else 0 end) as measured_ms,
         sum(error_count) as error_count, sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens,
@@ -18,15 +17,13 @@ with hourly as (
 -- What a server serves from each change on; an hour with two models is the later's.
 changed as (
     select *, lag(kind) over (partition by server_id order by started_at) as earlier
-    from (select *, concat_ws('|', model, precision, engine, team, max_tokens_per_second) as kind
-        from stg_serving__traffic where server_id is not null) as stretch
+    from (select *, concat_ws('|', model, precision, engine, team, max_tokens_per_second) as kind from stg_serving__traffic where server_id is not null) as stretch
 ),
 
 server as (
     select server_id, model, precision, engine, team, max_tokens_per_second, ttft_target_seconds, itl_target_seconds,
         case when earlier is not null then date_trunc('hour', started_at) else timestamp '1970-01-01' end as from_at,
-        coalesce(lead(date_trunc('hour', started_at)) over (partition by server_id order by started_at),
-            timestamp '9999-01-01') as until_at
+        coalesce(lead(date_trunc('hour', started_at)) over (partition by server_id order by started_at), timestamp '9999-01-01') as until_at
     from changed where earlier is distinct from kind
 ),
 
@@ -92,13 +89,16 @@ cost as (
 judged as (
     select
         measured.*, server.model, server.precision, server.engine, server.team, server.max_tokens_per_second,
-        coalesce(up_ms, 0) / 1000 as up_seconds, coalesce(measured_ms, 0) / 1000 as measured_seconds,
+        coalesce(up_ms, 0) / 1000 as up_seconds,
+        case when up_ms > billed.billed_ms + 60000 then 0 else coalesce(measured_ms, 0) / 1000 end as measured_seconds,
         ratio(served_tokens, up_ms / 1000) as tokens_per_second,
         meets_target(ttft_p90_seconds, server.ttft_target_seconds, itl_p90_seconds, server.itl_target_seconds)
             as meets_target
     from (select * from cost full join hourly using (server_id, hour_started_at, row_no)) as measured
     join server on server.server_id = measured.server_id
         and measured.hour_started_at >= server.from_at and measured.hour_started_at < server.until_at
+    left join (select resource_id, hour_started_at, sum(billed_ms) as billed_ms from fct_resource_hourly group by all) as billed
+        on billed.resource_id = measured.resource_id and billed.hour_started_at = measured.hour_started_at
 ),
 
 -- Servers of one kind have one capacity.

@@ -1,7 +1,7 @@
 -- One row per workload, currency and instance type: what its billed runs cost together, and per unit of work.
 -- Ratios of sums over every billed run, failed ones included; unknown where a run does not report a part of it.
 -- A run that never reached its target counts with its whole cost and is shown as censored: its cost to the target is unknown.
--- A job of several run ids counts its target, epochs and tokens up to its last success once; unknown while one of them runs.
+-- A job of several run ids counts its target, epochs and tokens up to its last success once, all of them if it failed; unknown while one runs.
 with run as (
     select run.* exclude (epoch_completed_count, tokens_seen_count),
         case when coalesce(job.job_run_count, 1) = 1 or run.epoch_unit <> 'dataset_pass' then run.epoch_completed_count

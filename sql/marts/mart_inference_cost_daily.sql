@@ -91,7 +91,7 @@ summed as (
         max(evidence), case when known_sum(effective_cost_usd) is null
                 then 'cost: the bill does not show what the use of a commitment or of a Capacity Block cost'
             when sum(measured_seconds) < sum(up_seconds)
-                then 'traffic: the time the servers were up is not all recorded, so tokens are too few'
+                then 'traffic: the time the servers were up is not all recorded or not all on the bill'
             when count(capacity_tokens) = 0 then 'capacity: no hour is known in which a latency target held' end
     from detail_serving_capacity_hourly
     where billed_cost_usd is not null

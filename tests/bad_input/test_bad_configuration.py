@@ -74,6 +74,14 @@ ANOTHER_BILL = '\n[[billing]]\nname = "{name}"\nlocation = "{location}"\n'
             ("[warehouse]", f'[schedule]\ncron = "{line}"\n\n[warehouse]', r"key 'schedule\.cron': write a cron line")
             for line in ("daily", "60 5 * * *", "30 24 * * *", "30 5 0 * *", "30 5 * 13 *", "30 5 * * 8", "*/0 5 * * *")
         ),
+        *(
+            (
+                "[warehouse]",
+                f'[schedule]\ncron = "0 5 {days} *"\n\n[warehouse]',
+                r"key 'schedule\.cron': no month of it",
+            )
+            for days in ("30 2", "31 FEB,4", "31 nov", "30/1 2")
+        ),
         (
             'location = "warehouse"',
             'location = "export/here"',
@@ -426,7 +434,14 @@ def test_a_folder_without_configuration_shows_what_to_do(
 
 
 def test_cron_lines_as_people_write_them() -> None:
-    for line in ("* * * * *", "30 5 * * *", "*/15 0,12 1-7 JAN-mar,6 Mon-Fri", "5 04 31 12 7"):
+    for line in (
+        "* * * * *",
+        "30 5 * * *",
+        "*/15 0,12 1-7 JAN-mar,6 Mon-Fri",
+        "5 04 31 12 7",
+        "0 5 29 2 *",
+        "0 5 31 11-1 *",
+    ):
         assert Schedule(cron=line).cron == line
 
 

@@ -217,7 +217,7 @@ def test_runs_of_awkward_names_have_their_pages(
             status, page = site.get(address)
             assert status == 200 and name in html.unescape(page), (address, text_of(page))
     assert site.get("/run?id=lead")[0] == 404
-    assert " 3 runs; 3 runs without a cost on the bill." in text_of(site.get(f"/runs?{address_of(team='team')}")[1])
+    assert " 3 runs; 3 runs without a known cost." in text_of(site.get(f"/runs?{address_of(team='team')}")[1])
     status, page = site.get(f"/run?{address_of(id='M' * 450)}")
     assert status == 404 and f"There is no run '{'M' * 100}…' in this publication" in text_of(page)
     out = tmp_path / "site"

@@ -103,7 +103,7 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
             "instance_type": None if run.get("known_by") == "id" else run["kind"],
             "region_id": "us-west-2",
             "accelerators_used": run.get("accelerators"),
-            "evidence": "imds",
+            "evidence": "type_match" if "recorded_machine" in run else "imds",
             "left_at": end - timedelta(hours=run.get("leaves_before", 0)),
             "joined_at": start + timedelta(hours=run.get("joins_after", 0)),
         }
@@ -583,6 +583,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
                 {
                     "machine": "i-0one",
                     "recorded_machine": f"any {TRN1}",
+                    "billed_hours": 1,
                     "day": 11,
                     "hour": 8 + int(run["run_id"][-1]),
                 }
@@ -634,6 +635,20 @@ def test_no_route_ends_proven_or_supported(row: dict[str, Any], sentence: str) -
 def test_no_route_by_prices_ends_proven_or_supported(route: str, is_registered: bool) -> None:
     change, sentence = ROUTES[route]
     test_no_route_ends_proven_or_supported(verdict(change(sound()), is_registered), sentence)
+
+
+def test_a_run_that_is_billed_in_part_makes_no_saving_and_no_money_at_stake() -> None:
+    """The bill lacks half an hour, $10.75, of Trainium: it has 35.58, and three cost 46.33, not 75.6 % less."""
+    route, sentence = ROUTES["a second machine that is not on the bill"]
+    lines, records = tables(route(sound()))
+    with Lab({"2026-07": lines}, records) as lab:
+        figures = "saving_ratio, candidate_unit_cost_usd, candidate_hours_per_unit"
+        compared = f"select distinct verdict, {figures} from mart_silicon_comparison"
+        assert lab.ask(compared, "mart_silicon_comparison") == [("not comparable", None, None, None)]
+        figures = "monthly_cost_usd, monthly_at_stake_usd, missing_evidence"
+        (row,) = lab.ask(f"select {figures} from mart_portfolio", "mart_portfolio")
+    assert (row[:2], sentence in row[2]) == ((None, None), True)
+    assert "the cost of a month is unknown: the bill lacks recorded time of run trainium-1" in row[2]
 
 
 def with_unbilled_compiles() -> Runs:

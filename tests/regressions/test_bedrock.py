@@ -154,22 +154,29 @@ def test_capacity_bought_for_a_term_is_a_commitment(tmp_path: Path) -> None:
 
 
 def test_tokens_at_a_price_of_zero_are_not_taken_for_free() -> None:
-    """AWS lists rows at $0.0000 (facts serving 2.3): two million tokens have a warning and no price, others 0.06."""
+    """AWS lists rows at $0.0000 (facts serving 2.3): two million tokens have a warning and no price, others 0.06.
+
+    What a million output tokens at 3.20 cost is no cost of the three million.
+    """
     lines = [
         line("USE1-NovaLite-input-tokens", "1K tokens", "1000", "0.06"),
         line("USE1-NovaPro-input-tokens", "1K tokens", "2000", "0"),
+        line("USE1-NovaPro-output-tokens", "1K tokens", "1000", "3.20"),
     ]
     times = {"line_item_usage_start_date": "2026-07-10 10:00:00", "line_item_usage_end_date": "2026-07-10 11:00:00"}
     name = "detail_bedrock_usage_daily"
     (check,) = (made for made in load_contract(f"detail/{name}").checks if made.name == "tokens_at_a_price_of_zero")
     with Lab({"2026-07": [{**one, **times} for one in lines]}, {}) as made:
-        prices = made.ask(f"select model, unit_price_usd from {name} order by 1", name)
+        prices = made.ask(f"select model, unit_price_usd from {name} order by 1, 2 nulls first", name)
+        compared = "mart_serving_comparison"
+        today = f"select model, baseline_cost_per_million_total_usd from {compared} order by 1"
+        assert made.ask(today, compared) == [("Nova Lite", Decimal("0.06")), ("Nova Pro", None)]
         warned = made.ask(check.query.format(batch=name), name)
         mart = "mart_inference_cost_daily"
         rates = made.ask(
             f"select model, cost_per_million_total_usd, left(missing_evidence, 5) from {mart} order by 1", mart
         )
-    assert prices == [("Nova Lite", Decimal("0.06")), ("Nova Pro", None)]
+    assert prices == [("Nova Lite", Decimal("0.06")), ("Nova Pro", None), ("Nova Pro", Decimal("3.20"))]
     assert rates == [("Nova Lite", Decimal("0.06"), None), ("Nova Pro", None, "price")]
     assert [row[:3] for row in warned] == [("USE1-NovaPro-input-tokens", "USD", 2)]
 

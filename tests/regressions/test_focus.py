@@ -358,11 +358,13 @@ def test_another_clouds_reservation_is_no_commitment_of_ours() -> None:
 
 def test_another_clouds_lines_count_toward_no_agreement_and_no_credits() -> None:
     """July has 10.00 of AWS, 3.00 of its Marketplace, 5.00 of its credits, and 100.00 and a credit of 20.00 of
-    Microsoft; June has 100.00 of Microsoft alone, so no bill.
+    Microsoft; June and August have 100.00 of Microsoft alone, so no bill.
 
     An agreement with the Marketplace counts 13.00, one without it 10.00, both in July; 5.00 of credits are used.
+    Microsoft has not issued an invoice: July is over, for AWS has.
     """
     microsoft = {"HostProviderName": "Microsoft", "ServiceProviderName": "Microsoft", "BilledCost": "100"}
+    microsoft |= {"BillingAccountId": "1234567", "InvoiceId": ""}
     credit = {"ChargeCategory": "Credit", "BilledCost": "-5", "ChargeDescription": "MAP"}
     lines = [
         {"BilledCost": "10"},
@@ -371,18 +373,18 @@ def test_another_clouds_lines_count_toward_no_agreement_and_no_credits() -> None
         microsoft,
         {**microsoft, **credit, "BilledCost": "-20", "ChargeDescription": "Sponsorship"},
     ]
-    june = {"ChargePeriodStart": "2026-06-14 10:00:00", "ChargePeriodEnd": "2026-06-14 11:00:00"}
-    bills = {
-        "2026-06": normalized(focus_lines([microsoft | june], "2026-06")),
-        MONTH: normalized(focus_lines([line | HOUR for line in lines], MONTH)),
-    }
+    bills = {MONTH: normalized(focus_lines([line | HOUR for line in lines], MONTH))}
+    for month in ("2026-06", "2026-08"):
+        hour = {"ChargePeriodStart": f"{month}-14 10:00:00", "ChargePeriodEnd": f"{month}-14 11:00:00"}
+        bills[month] = normalized(focus_lines([microsoft | hour], month))
     period = {"first_month": "2026-06", "last_month": "2026-09", "commitment_usd": "100"}
     agreements = [{"name": name, "marketplace": name == "with", "periods": [period]} for name in ("with", "without")]
     agreement, pool = "detail_edp_burn_down_monthly", "detail_credit_pool_monthly"
     with Lab(bills, {}, listed=FOCUS, terms=Terms.model_validate({"agreements": agreements})) as made:
-        found = made.ask(f"select agreement_name, eligible_cost_usd from {agreement} order by all", agreement)
-        assert found == [("with", 13), ("without", 10)]
-        assert made.ask(f"select distinct pool_name, used_usd from {pool}", pool) == [("MAP", 5)]
+        what = "agreement_name, eligible_cost_usd, is_open_month"
+        found = made.ask(f"select {what} from {agreement} order by all", agreement)
+        assert found == [("with", 13, False), ("without", 10, False)]
+        assert made.ask(f"select pool_name, used_usd, is_open_month from {pool}", pool) == [("MAP", 5, False)]
 
 
 def test_lines_without_account_resource_or_invoice_are_kept() -> None:

@@ -180,7 +180,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
 
 
-def test_aws_is_read_page_by_page(credentials: None) -> None:
+def test_aws_is_read_page_by_page(tmp_path: Path, credentials: None) -> None:
     other = PLAN | {"savingsPlanArn": PLAN["savingsPlanArn"] + "2"}
     with aws_answers() as answers:
         answers.pages["DescribeSavingsPlans"] = [
@@ -196,7 +196,13 @@ def test_aws_is_read_page_by_page(credentials: None) -> None:
         ]
         source = AnswerSource(name="read", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
         rows = read_commitments([source]).table.to_dicts()
-        calls = answers.calls
+        calls = [*answers.calls]
+        # A saved answer of the same reservation has no region.
+        copy = RESERVED | {"FixedPrice": 0.0, "OfferingType": "No Upfront", "RecurringCharges": [{"Amount": 3.0}]}
+        copy.pop("End")
+        again = read_commitments([source, saved(tmp_path, {"ReservedInstances": [copy]})]).table.to_dicts()
+    # The reservation covers every zone of the region that answered.
+    assert [row["region_id"] for row in (rows[0], again[0])] == ["us-west-2", "us-west-2"]
     assert calls == ["DescribeSavingsPlans 1", "DescribeSavingsPlans 2", "DescribeReservedInstances 1"]
     assert [(row["commitment_kind"], row["commitment_per_hour"]) for row in rows] == [
         ("reserved_instance", Decimal("6")),

@@ -76,6 +76,7 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "token_counts": [],
         "tokens_per_dataset": None,
         "warnings": [],
+        "partial": [],
         "near_evaluations": (),
     }
     return known | more

@@ -218,3 +218,12 @@ def test_every_contract_of_the_house_can_be_read() -> None:
     load_columns()
     for table in contract_paths():
         load_contract(table)
+
+
+def test_the_figures_of_a_check_have_one_order() -> None:
+    """Every engine shows rows that are equal by a part of the key in an order of its own."""
+    found = [(load_contract(table).key, check) for table in contract_paths() for check in load_contract(table).checks]
+    orders = [({*key}, check.shows.rpartition(" order by ")[2]) for key, check in found if check.shows]
+    assert orders
+    for key, order in orders:
+        assert key <= {name.split()[0] for name in order.split(", ")}

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from support.report_marts import PUBLISHED, Marts, charge, delivered, example, part, rendered, rendered_anew, words
+from support.report_marts import PUBLISHED, Marts, charge, delivered, example, part, rendered, rendered_anew, run, words
 
 from pipelines.base.errors import EngineError, UsageError
 from pipelines.dashboard.reader import Volume
@@ -372,9 +372,14 @@ def test_page_is_self_contained_deterministic_and_small(page: str, tmp_path: Pat
                 "mart_cost_ledger_daily": [
                     charge(date(2026, 7, 10), "run", "5"),
                     charge(date(2026, 7, 10), "run", "7", billing_currency="CNY"),
-                ]
+                ],
+                # A run has dollars of both, and is counted in neither.
+                "mart_run_cost": [
+                    run("gpu-1", "gpu", "p5.48xlarge", "5"),
+                    run("both", "gpu", "p5.48xlarge", "1") | {"billing_currency": None, "effective_cost_usd": None},
+                ],
             },
-            ["$5", "CNY 7", "The bills are in CNY and USD"],
+            ["$5", "CNY 7", "The bills are in CNY and USD", "of 1 run and a part of 1 run billed in two currencies"],
             id="two currencies",
         ),
     ],

@@ -71,6 +71,25 @@ def test_a_line_that_is_no_event(tmp_path: Path, line: bytes, message: str) -> N
 
 
 @pytest.mark.parametrize(
+    "fields",
+    [
+        {"event": "heartbeat", "at": "2999-01-01T00:00:00Z"},
+        {"event": "unheard_of", "at": "2999-01-01T00:00:00Z"},
+        {"event": "checkpoint_saved", "durable_at": "2999-01-01T00:00:00Z"},
+        {"event": "epoch_completed", "epoch": 3, "at": "2999-01-01T00:00:00Z"},
+    ],
+)
+def test_a_time_in_the_future_sets_its_run_aside(tmp_path: Path, fields: dict[str, Any]) -> None:
+    """An epoch that has not been completed lowers the cost of one, an end that has not come claims a machine."""
+    (tmp_path / "rank.jsonl").write_text("\n".join(json.dumps(one) for one in (START, GOOD | fields)))
+    records = read_runs(RunSource(name="jobs", location=str(tmp_path)))
+    future = "line 2 has the time 2999-01-01T00:00:00Z, which is in the future; fix the times."
+    assert f"{ASIDE}{tmp_path / 'rank.jsonl'} {future}" in records.warnings
+    tables = {name: table.height for name, table in records.tables.items() if table.height}
+    assert tables == {"tracker_unread_run": 1}
+
+
+@pytest.mark.parametrize(
     ("line", "key"),
     [
         (b'{"event": "heartbeat", "run_id": "r", "at": "2026-07-01T10:00:00Z", "at": "2026-07-02T10:00:00Z"}', "at"),

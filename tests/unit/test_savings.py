@@ -76,6 +76,7 @@ def hour_of_one_epoch(
     machines: int = 1,
     is_twin: bool = False,
     is_resumed: bool = False,
+    status: str = "completed",
     **line: str,
 ) -> tuple[list[Any], list[Any]]:
     """Lines and events of an hour of trn1.32xlarge at `cost` that records so many `epochs` of the model `name`. The
@@ -98,7 +99,7 @@ def hour_of_one_epoch(
         lines += instance_time(first, "trn1.32xlarge", cost, start + hour, hour, **line)
         work |= {"parent_run_id": f"{name}-a", "base_checkpoint_id": "saved"}
         events += one_attempt(f"{name}-b", nodes, "trn1.32xlarge", start + hour, hour, again, **work)
-    return lines, events
+    return lines, [event | ({"status": status} if event["event"] == "run_ended" else {}) for event in events]
 
 
 def savings(path: Path, jobs: dict[str, dict[str, Any]], *other: dict[str, str]) -> dict[str, list[Any]]:
@@ -148,6 +149,7 @@ def july(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
         "silent": {"epochs": 0},
         "twin": {"is_twin": True},
         "resumed": {"is_resumed": True},
+        "lost": {"is_twin": True, "status": "failed"},
         "euro": {"line_item_currency_code": "EUR"},
         "wide": {"machines": 2},
         "plain": {},
@@ -173,6 +175,11 @@ def test_a_completed_run_without_epochs_avoids_an_unknown_cost(july: dict[str, l
 def test_one_job_of_two_run_ids_does_its_units_once(july: dict[str, list[Any]]) -> None:
     """Both record the same epoch with the same evaluation on one machine: 55.04 - 20.00, as of a single run."""
     assert july["twin"][1:4] == [1, Decimal(20), Decimal("35.04")]
+
+
+def test_a_failed_job_of_two_run_ids_avoids_nothing(july: dict[str, list[Any]]) -> None:
+    """Its epoch was completed, and no unit of the baseline: the 20.00 are lost."""
+    assert july["lost"][1:4] == [1, Decimal(20), Decimal(-20)]
 
 
 def test_a_job_of_unclear_units_avoids_an_unknown_cost(july: dict[str, list[Any]]) -> None:
@@ -233,10 +240,12 @@ def test_the_hours_of_a_job_of_two_run_ids_make_one_success(tmp_path: Path) -> N
     ]
 
 
-def test_a_resumed_job_trained_on_its_tokens_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", ["completed", "failed"])
+def test_a_resumed_job_trained_on_its_tokens_once(tmp_path: Path, status: str) -> None:
     """Two runs of an hour each count on to 2 and to 4 million tokens: 4 in 2 hours for 40.00, 10.00 a million.
 
-    Two epochs of each are its own, of 10.00; which of the tokens are a run's, its count alone does not show.
+    Two epochs of each are its own, of 10.00; which of the tokens are a run's, its count alone does not show. What a job
+    did before it failed is done, as of a single run.
     """
     hour, lines, events = timedelta(hours=1), [], []
     for kind, run_id, at, seen in (
@@ -252,6 +261,7 @@ def test_a_resumed_job_trained_on_its_tokens_once(tmp_path: Path) -> None:
         ]
         origin = {"parent_run_id": "first", "base_checkpoint_id": "saved"} if run_id == "rest" else {}
         events += one_attempt(run_id, [machine], kind, start, hour, inside, model="m", dataset="d", **origin)
+    events = [event | ({"status": status} if event["event"] == "run_ended" else {}) for event in events]
     export = write_export(tmp_path, {"2026-07": lines})
     built = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events)))
     columns = "tokens_seen_count, epoch_completed_count, cost_per_million_tokens_usd"
@@ -262,7 +272,8 @@ def test_a_resumed_job_trained_on_its_tokens_once(tmp_path: Path) -> None:
     assert rows == [("first", Decimal(10), None), ("rest", Decimal(10), None), ("trn", Decimal(10), Decimal(10))]
     columns = "baseline_tokens_per_second, candidate_tokens_per_second"
     rows = ask(built, f"select {columns} from mart_silicon_comparison where cost_basis = 'list'").rows()
-    assert rows == [(pytest.approx(4e6 / 7200), pytest.approx(2e6 / 3600))]
+    compared = [(pytest.approx(4e6 / 7200), pytest.approx(2e6 / 3600))]
+    assert rows == (compared if status == "completed" else [])
 
 
 def test_another_currency_has_no_baseline(july: dict[str, list[Any]]) -> None:

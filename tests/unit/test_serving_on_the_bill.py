@@ -52,6 +52,21 @@ def test_a_server_that_records_no_accelerators_has_all_of_its_endpoint() -> None
         assert made.ask(figures, "mart_inference_cost_daily") == [(Decimal(80), Decimal(0))]
 
 
+def test_a_server_that_the_bill_has_in_part_has_no_cost_per_token() -> None:
+    """Up for an hour, of which the bill has a fifth at 55.04: 11.008 is not what a million tokens cost."""
+    part = machine(0) | dict.fromkeys(("line_item_unblended_cost", "pricing_public_on_demand_cost"), "11.008")
+    server = {"server_id": "a", "model": "chat", "resource_id": "i-0a", "instance_type": "p5.48xlarge"}
+    with Lab({MONTH: [part | {"line_item_usage_amount": "0.2"}]}, {}, serving=served(server)) as made:
+        figures = (
+            "select effective_cost_usd, cost_per_million_output_usd, missing_evidence from mart_inference_cost_daily"
+        )
+        ((cost, rate, why),) = made.ask(figures, "mart_inference_cost_daily")
+        compared = "mart_serving_comparison"
+        today = made.ask(f"select baseline_cost_per_million_total_usd from {compared}", compared)
+    assert (cost, rate, today) == (Decimal("11.008"), None, [(None,)])
+    assert why == "traffic: the time the servers were up is not all recorded or not all on the bill"
+
+
 def test_inference_components_share_their_endpoint_by_accelerators() -> None:
     """An endpoint of 8 GPUs at 80.00: 2 are a's (20), 4 are b's (40), and the idle 20 is theirs by 1 to 2: 6.67 and
     13.33. The bill has the endpoint's ARN alone."""

@@ -61,7 +61,9 @@ def read_commitments(sources: Sequence[AnswerSource]) -> Inventory:
             row["source_name"] = source.name
             name = row["commitment_discount_id"]
             known = found.setdefault(name, row)
-            if any(known[column] != row[column] for column in SCHEMA if column != "source_name"):
+            # A saved answer does not have the region that was queried.
+            known["region_id"] = known["region_id"] or row["region_id"]
+            if any(known[column] != row[column] for column in SCHEMA if column not in ("source_name", "region_id")):
                 warnings.append(
                     f"{name} has other values in {known['where']} than in {row['where']}; keep the newer answer. "
                     f"{LEFT_OUT}"
@@ -97,7 +99,9 @@ def _queried(source: AnswerSource, warnings: list[str]) -> Iterator[tuple[str, A
         client = ANSWERS.client(source, "ec2", region)
         with requesting(where, _RESERVED):
             answer = client.describe_reserved_instances()
-        yield f"{where}, {client.meta.region_name} {_RESERVED}", answers.content(answer)
+        # A reservation of a whole region names no zone: the region is the one that answers.
+        held = [{"Region": client.meta.region_name, **one} for one in answer.get("ReservedInstances", [])]
+        yield f"{where}, {client.meta.region_name} {_RESERVED}", answers.content(answer | {"ReservedInstances": held})
 
 
 ANSWERS = Answers("commitments", (".json", ".csv", ".parquet"), _queried)
@@ -222,7 +226,9 @@ def _reserved(entry: Entry, where: str) -> dict[str, Any]:
         "commitment_discount_id": name,
         "commitment_kind": "reserved_instance",
         "account_id": None,
-        "region_id": (answers.text(entry, "AvailabilityZone") or "").rstrip("abcdefghij") or None,
+        "region_id": answers.text(entry, "Region")
+        or (answers.text(entry, "AvailabilityZone") or "").rstrip("abcdefghij")
+        or None,
         "instance_family": (answers.text(entry, "InstanceType") or "").partition(".")[0] or None,
         "purchase_term": _term(seconds),
         "commitment_per_hour": _hourly(entry, seconds, where),

@@ -8,6 +8,7 @@ events leave only a time behind, heartbeats the tokens seen as well.
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
 
@@ -16,7 +17,19 @@ import polars as pl
 from pipelines.base.errors import SourceError, shown
 from pipelines.base.parse import parse_json
 from pipelines.ingest.json_lines import blocks_of_file
-from pipelines.ingest.runs.event import FIELDS, TARGET, Event, Form, Wrong, parse_event, plain_lines, run_of
+from pipelines.ingest.runs.event import (
+    EPOCH,
+    FIELDS,
+    MS,
+    TARGET,
+    Event,
+    Form,
+    Wrong,
+    clock,
+    parse_event,
+    plain_lines,
+    run_of,
+)
 from pipelines.ingest.runs.records import set_aside
 from pipelines.warehouse.storage import Object, Store
 
@@ -35,6 +48,9 @@ _KEEPS_NOTHING = ("heartbeat",)
 _UNREAD_FACTS = ("workload_id", "model", "dataset", "seq_len", "global_batch_samples", "precision", *TARGET)
 _AHEAD_BYTES = 64 << 20
 _BLOCK_BYTES = 16 << 20
+# The times of an event, and how far the clock of its machine may be ahead of ours.
+_TIMES = ("at", "save_started_at", "durable_at")
+_AHEAD = timedelta(days=1)
 
 
 class EventLog:
@@ -64,6 +80,7 @@ class EventLog:
         self._fault_counts: Counter[int] = Counter()
         self._odd_ends: dict[str, str] = {}
         self.aside: dict[str, str] = {}
+        self._latest = (datetime.now(UTC) + _AHEAD - EPOCH) // MS
 
     def read(self, objects: Sequence[Object]) -> None:
         """Read event files."""
@@ -218,10 +235,21 @@ class EventLog:
         seen = found.select("run_id", "attempt_no", first_at="at", last_at="at", tokens_seen=tokens)
         if kind in _OF_THE_RUN:
             seen = seen.with_columns(attempt_no=pl.lit(NO_ATTEMPT, pl.Int64))
+        self._set_future_aside(found)
         self._frames.setdefault("", []).append(_spans(seen))
         self._owners.append(found.select(*_OWNERS).unique())
         if kind and kind not in _KEEPS_NOTHING:
             self._frames.setdefault(kind, []).append(found.sort("file_no", "line_no"))
+
+    def _set_future_aside(self, found: pl.DataFrame) -> None:
+        """What has not happened yet has a wrong time: nothing shows when, and for how long, its run held machines."""
+        times = [name for name in _TIMES if name in found.columns]
+        late = found.with_columns(at=pl.max_horizontal(times)).filter(pl.col("at") > self._latest)
+        for row in late.sort("file_no", "line_no").unique("run_id", keep="first").iter_rows(named=True):
+            place = self.place(row["file_no"], row["line_no"])
+            self.aside.setdefault(
+                row["run_id"], f"{place} has the time {clock(row['at'])}, which is in the future; fix the times."
+            )
 
 
 def _spans(seen: pl.DataFrame) -> pl.DataFrame:

@@ -21,10 +21,14 @@ spent as (
     group by all
 ),
 
+-- A bill of another provider alone keeps no month open.
 month as (
-    select distinct total.billing_month, total.billing_currency, total.is_open_month
+    select total.billing_month, total.billing_currency,
+        bool_or(total.is_open) and total.billing_month = max(total.billing_month) over () as is_open_month
     from fct_bill_total_monthly as total
     semi join spent on spent.billing_month = total.billing_month and spent.billing_currency = total.billing_currency
+        and spent.payer_account_id = total.payer_account_id
+    group by total.billing_month, total.billing_currency
 ),
 
 -- A term without payers counts every payer, and waits for each from its first month to its last.
