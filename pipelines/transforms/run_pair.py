@@ -42,12 +42,16 @@ _STAY = ("run_id", "resource_id", "joined_at", "left_at", "accelerators_used")
 INPUTS = (
     "fct_run_cost", "fct_interval_cost", "dim_run", "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource",
     "stg_tracker__evaluation", "fct_run_machine", "fct_ledger_piece", "fct_resource_share_hourly",
-    "detail_claim_gap_monthly", "stg_tracker__attempt", "stg_tracker__phase", "stg_tracker__checkpoint",
-    "stg_tracker__epoch",
+    "fct_capacity_block_piece", "detail_claim_gap_monthly", "stg_tracker__attempt", "stg_tracker__phase",
+    "stg_tracker__checkpoint", "stg_tracker__epoch",
 )  # fmt: skip
 # The first evaluation that met the target, hours that other runs claim too and machines that a run did not record, and
 # the values of evaluations.
 QUERIES = WEAKNESS_QUERIES | {
+    "fct_capacity_block_piece": """
+        select run_id, max(block_id) as block_id from fct_capacity_block_piece
+        where run_id is not null and is_window_unknown
+        group by run_id""",
     "fct_interval_cost": """
         select run_id, duration_ms, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
         from fct_interval_cost
@@ -100,6 +104,7 @@ def runs_of(table: Frames) -> list[Run]:
     idle = _rows_by("resource_id", table["fct_ledger_piece"].join(away, on="resource_id", how="semi"))
     evaluations = evaluated(table["stg_tracker__evaluation"], table["dim_run"])
     shared = _rows_by("run_id", table["fct_resource_share_hourly"])
+    blocks = _rows_by("run_id", table["fct_capacity_block_piece"])
     gaps = _rows_by("run_id", table["detail_claim_gap_monthly"])
     unmet = _rows_by("run_id", table["stg_tracker__attempt"])
     billed = {*table["fct_run_cost"].filter("is_billed")["run_id"]}
@@ -118,8 +123,8 @@ def runs_of(table: Frames) -> list[Run]:
         counts = {row["tokens_seen"] for row in (*epochs.get(run_id, []), *saves.get(run_id, []))}
         run["token_counts"] = sorted(filter(None, counts))
         run["uncertain"], run["partial"] = (
-            [*uncertain(run, of, gaps, unmet), *uncompiled(about, described, billed, of, gaps, unmet)]
-            for of in (shared, {})
+            [*uncertain(run, *of), *uncompiled(about, described, billed, *of)]
+            for of in ((shared, blocks, gaps, unmet), ({}, {}, gaps, unmet))
         )
         run["warnings"] = [
             *run["uncertain"],

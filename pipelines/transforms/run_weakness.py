@@ -164,11 +164,17 @@ def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:
 
 
 def uncertain(
-    run: Run, shared: Mapping[str, Rows], gaps: Mapping[str, Rows], unmet: Mapping[str, Rows]
+    run: Run,
+    shared: Mapping[str, Rows],
+    blocks: Mapping[str, Rows],
+    gaps: Mapping[str, Rows],
+    unmet: Mapping[str, Rows],
 ) -> Iterator[str]:
     """Why the cost of a run on the bill may be incomplete, or include that of others."""
     run_id = run["run_id"]
     yield from overbookings(run_id, shared.get(run_id, []))
+    for row in blocks.get(run_id, []):
+        yield f"the window of {row['block_id']} is unknown, so run {run_id} may bear too much of its fee"
     yield from unbilled(run_id, gaps[run_id]) if run_id in gaps else uncovered(run, unmet.get(run_id, []))
 
 

@@ -52,7 +52,6 @@ UNBROKEN = {
         "run_whose_evaluation_is_no_number",
         "runs_claim_more_of_a_machine_than_it_has",
     },
-    "fct_capacity_block_use_hourly": {"capacity_block_window_is_unknown"},
     "fct_restatement": {
         "delivery_rolled_back_to_an_earlier_one",
         "delivery_changed_under_its_id",

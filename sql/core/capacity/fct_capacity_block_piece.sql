@@ -16,6 +16,18 @@ with hourly as (
             order by hour.hour_started_at, hour.is_unused, hour.resource_id) as hour_no
     from fct_capacity_block_fee as fee
     left join fct_capacity_block_use_hourly as hour on hour.block_id = fee.block_id
+),
+
+-- Used alone, or still running: what it holds is not on the bill, and its fee is spread over too few hours.
+unknown as (
+    select held.block_id
+    from fct_capacity_block_use_hourly as held
+    anti join stg_aws__capacity_reservation as known
+        on known.reservation_id = held.block_id and known.started_at is not null and known.ended_at is not null
+    where held.window_ended_at is null
+    group by held.block_id
+    having not bool_or(held.is_unused) or cast(max(held.hour_started_at) as date)
+        >= (select max(usage_date) from fct_charge where charge_category = 'Usage')
 )
 
 select
@@ -24,6 +36,7 @@ select
     hourly.invoice_id, hourly.billing_entity, hourly.invoice_issuer, hourly.billing_currency,
     case when hourly.is_unused then 'capacity_unused' else coalesce(share.bucket, 'unattributed') end as bucket,
     hourly.charge_category, hourly.service, hourly.region_id, 'capacity_block' as market, hourly.block_id, hourly.is_overused,
+    unknown.block_id is not null as is_window_unknown,
     hourly.resource_id, hourly.instance_type, hourly.accelerator_family,
     cast(hourly.hour_started_at as date) as usage_date, hourly.hour_started_at,
     share.run_id, share.attempt_no, share.server_id, share.evidence, share.tag_run_id, share.started_ms, share.ended_ms,
@@ -42,3 +55,4 @@ left join (
     on not hourly.is_unused
     and share.resource_id = hourly.resource_id
     and share.hour_started_at = hourly.hour_started_at
+left join unknown on unknown.block_id = hourly.block_id
