@@ -178,6 +178,7 @@ def _billed_run(cost: Mapping[str, Any], run: Mapping[str, Any], target: Mapping
         "target_accelerator_hours": hours[1],
         "target_duration_ms": reached.get("duration_ms"),
         "attached_list_cost_usd": _sum(cost["attached_list_cost_usd"], cost["list_compile_part_usd"]),
+        "is_free": cost["accelerator_hours"] and cost["effective_cost_usd"] == cost["attached_cost_usd"],
         "attached_costs": {"effective": cost["attached_cost_usd"], "list": cost["attached_list_cost_usd"]},
         "epoch_completed_count": epochs if run["epoch_unit"] == "dataset_pass" and epochs > 0 else None,
         "tokens_seen_count": tokens if tokens > 0 else None,

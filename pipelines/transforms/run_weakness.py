@@ -173,6 +173,9 @@ def uncertain(
     """Why the cost of a run on the bill may be incomplete, or include that of others."""
     run_id = run["run_id"]
     yield from overbookings(run_id, shared.get(run_id, []))
+    if run.get("is_free"):
+        # On a dedicated host, the host is what costs.
+        yield f"the machines of run {run_id} cost nothing on the bill: its cost is not certain"
     for row in blocks.get(run_id, []):
         yield f"the window of {row['block_id']} is unknown, so run {run_id} may bear too much of its fee"
     yield from unbilled(run_id, gaps[run_id]) if run_id in gaps else uncovered(run, unmet.get(run_id, []))

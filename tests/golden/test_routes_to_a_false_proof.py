@@ -353,6 +353,11 @@ def compiled(**more: Any) -> Callable[[Runs], Runs]:
 
 ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     # Of 5,000.00 for days, all falls on 2.648 hours: the bill shows no more of the block.
+    # Hours on a dedicated host cost nothing; the bill does not show which of them its price is for.
+    "machines that the bill has for nothing": (
+        all_of("trainium", paid=0),
+        "the machines of run trainium-1 cost nothing on the bill",
+    ),
     "a Capacity Block without a window": (
         in_block("5000"),
         "is unknown, so run gpu-1 may bear too much of its fee",
@@ -650,6 +655,7 @@ ALONE = (
     "GPU runs of an expensive region",
     "runs of two regions without a common price",
     "a failed run that is billed in euros",
+    "machines that the bill has for nothing",
 )
 
 
