@@ -645,6 +645,9 @@ def test_a_run_that_is_billed_in_part_makes_no_saving_and_no_money_at_stake() ->
         figures = "saving_ratio, candidate_unit_cost_usd, candidate_hours_per_unit"
         compared = f"select distinct verdict, {figures} from mart_silicon_comparison"
         assert lab.ask(compared, "mart_silicon_comparison") == [("not comparable", None, None, None)]
+        parts = "select distinct comparison_part, unit_cost_usd is null from detail_compared_run where run_id = '{}'"
+        # It met its target, whatever it cost.
+        assert lab.ask(parts.format("trainium-1"), "detail_compared_run") == [("compared", True)]
         figures = "monthly_cost_usd, monthly_at_stake_usd, missing_evidence"
         (row,) = lab.ask(f"select {figures} from mart_portfolio", "mart_portfolio")
     assert (row[:2], sentence in row[2]) == ((None, None), True)
