@@ -654,6 +654,18 @@ def test_a_run_that_is_billed_in_part_makes_no_saving_and_no_money_at_stake() ->
     assert "the cost of a month is unknown: the bill lacks recorded time of run trainium-1" in row[2]
 
 
+def test_a_unit_cost_that_rounds_to_zero_has_no_factors() -> None:
+    """Of 1e7 million tokens at $0.000001 or $0.000005, as credits may leave, one costs nothing at ten places."""
+    record = {**dict.fromkeys(("target_metric", "target_direction", "target_value")), "epoch_unit": "block"}
+    work = {"loss": None, "epoch_tokens": 1e13, "paid": 1e-7, "record": record}
+    lines, records = tables([run | work for run in sound()])
+    with Lab({"2026-07": lines}, records) as lab:
+        bases = "select distinct cost_basis from {} where saving_ratio is not null order by 1"
+        compared = lab.ask(bases.format("mart_silicon_comparison"), "mart_silicon_comparison")
+        explained = lab.ask("select distinct cost_basis from mart_cost_decomposition", "mart_cost_decomposition")
+    assert (compared, explained) == ([("billed",), ("effective",), ("list",)], [("list",)])
+
+
 def with_unbilled_compiles() -> Runs:
     load = {"record": {"compile_run_id": "compile", "workload_id": "other"}, "hours": 0.01, "day": 2, "loss": None}
     unbilled = [{"run_id": f"u-{n}", "kind": TRN1, "machine": f"i-0u{n}", "is_billed": False} | load for n in range(60)]
