@@ -117,9 +117,10 @@ def runs_of(table: Frames) -> list[Run]:
         run["epochs"] = {row["epoch_index"]: row["fraction"] for row in epochs.get(run_id, [])}
         counts = {row["tokens_seen"] for row in (*epochs.get(run_id, []), *saves.get(run_id, []))}
         run["token_counts"] = sorted(filter(None, counts))
+        # The bill has the hours that others claim too, so their cost is uncertain and not partial.
         run["uncertain"], run["partial"] = (
-            [*uncertain(run, of, gaps, unmet), *uncompiled(about, described, billed, of, gaps, unmet)]
-            for of in (shared, {})
+            [*uncertain(run, hours, gaps, unmet), *uncompiled(about, described, billed, hours, gaps, unmet)]
+            for hours in (shared, {})
         )
         run["warnings"] = [
             *run["uncertain"],
