@@ -93,21 +93,17 @@ def work_faults(sides: Sequence[Sequence[Run]]) -> list[str]:
 
 
 def costless(sides: Sides, basis: str) -> list[str]:
-    """Runs whose cost is unknown, or no cost at all."""
+    """Runs whose cost is unknown, in whole or in part, or not above zero."""
     jobs = [(job, job.cost(basis, side.measure)) for side in sides for job in side.jobs]
     costs = [(job.runs[0]["run_id"], cost, bool(job.units)) for job, cost in jobs]
     partial = [why for job, cost in jobs if cost is None for run in job.runs for why in run["partial"]]
     unknown = [f"the {basis} cost of run {run_id} is not known" for run_id, cost, _ in costs if cost is None][:1]
-    return (
-        partial
-        or unknown
-        or [
-            f"run {run_id} has a {sides[0].measure.replace('_', ' ')} of {minus(f'{cost:.2f}')} on the {basis} basis, "
-            "and only costs above zero can be compared"
-            for run_id, cost, has_done in costs
-            if cost is not None and (cost < 0 or (has_done and cost == 0))
-        ]
-    )
+    return (partial or unknown) or [
+        f"run {run_id} has a {sides[0].measure.replace('_', ' ')} of {minus(f'{cost:.2f}')} on the {basis} basis, "
+        "and only costs above zero can be compared"
+        for run_id, cost, has_done in costs
+        if cost is not None and (cost < 0 or (has_done and cost == 0))
+    ]
 
 
 def warnings_of(taken: Taken, context: Context, quality: Quality) -> list[str]:

@@ -1,4 +1,4 @@
-"""Things in groups."""
+"""Groups of things by a key."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -8,7 +8,7 @@ K = TypeVar("K")
 
 
 def grouped(things: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """The things by a key of each, the groups by their first thing."""
+    """The things by their key; keys and things in the order in which they come."""
     groups: dict[K, list[T]] = {}
     for thing in things:
         groups.setdefault(key(thing), []).append(thing)

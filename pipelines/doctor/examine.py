@@ -125,8 +125,11 @@ def examine_reservations(held: Sequence[sources.AnswerSource], families: Mapping
         if all(finding.status != "fail" for finding in findings):
             readable.append(source)
             known |= {finding.message for finding in findings}
-    together = read_reservations(readable, families).warnings
-    yield from (Subject("reservations").warn("agree", warning) for warning in together if warning not in known)
+    if len(readable) > 1:
+        subject = Subject("reservations")
+        with subject.trying("agree"):
+            together = read_reservations(readable, families).warnings
+        yield from (subject.warn("agree", warning) for warning in together if warning not in known)
 
 
 @until_stopped

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -197,8 +198,9 @@ def log_member(source: str, key: str) -> str:
     return f"{RUNS}/{source}/{key}"
 
 
-def read_again(pack: Pack, inputs: Mapping[str, Any], place: Path) -> dict[str, pl.DataFrame] | None:
-    """The records of the runs by table, read from the logs in a pack; None where it does not have those of all."""
+def read_again(pack: Pack, inputs: Mapping[str, Any], place: Path, today: date) -> dict[str, pl.DataFrame] | None:
+    """The records of the runs by table, read from the logs in a pack as on the day they were first; None where it
+    does not have those of all."""
     if not inputs["runs"] or any(source["files"] is None for source in inputs["runs"]):
         return None
     sources = []
@@ -212,4 +214,4 @@ def read_again(pack: Pack, inputs: Mapping[str, Any], place: Path) -> dict[str, 
             raise pack.malformed(f"source {shown(source['name'])} of {INPUTS}") from None
         for file in source["files"]:
             pack.extract(log_member(source["name"], file["key"]), folder, file["key"])
-    return read_all(sources).tables
+    return read_all(sources, today=today).tables

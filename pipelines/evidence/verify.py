@@ -65,7 +65,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
             found = [
                 *_other_texts(pack, published),
                 *_other_digests(pack),
-                *_other_records(pack, Path(folder) / "logs"),
+                *_other_records(pack, Path(folder) / "logs", published),
                 *_all_differences(pack, published, builder, built),
             ]
             figures = sum(_rebuilt(builder, mart).height * _rebuilt(builder, mart).width for mart in _marts(pack))
@@ -178,9 +178,10 @@ def _other_digests(pack: Pack) -> Iterator[Difference]:
             yield from (Difference(INPUTS, member, name, str(file[name]), seal) for name in names if file[name] != seal)
 
 
-def _other_records(pack: Pack, place: Path) -> Iterator[Difference]:
+def _other_records(pack: Pack, place: Path, published: Publication) -> Iterator[Difference]:
     """Where the records of the runs are not what the logs in the pack give."""
-    again = read_again(pack, pack.json(INPUTS), place) if pack.about["has_bills"] else None
+    day = published.published_at.date()
+    again = read_again(pack, pack.json(INPUTS), place, day) if pack.about["has_bills"] else None
     for table, rebuilt in (again or {}).items():
         packed = [pl.read_parquet(BytesIO(pack.read(name))) for name in pack.below(f"{RECORDS}/{table}")]
         yield from differences(f"{RECORDS}/{table}", (), pl.concat(packed), rebuilt)

@@ -35,9 +35,8 @@ def _rows(taken: Taken, runs: tuple[Run, ...], basis: str) -> Iterator[Row]:
     for side in taken.sides:
         for job in side.jobs:
             cost = job.cost(basis, side.measure)
-            parts |= {run["run_id"]: ("failed", None) for run in job.runs}
-            if job.units and cost is not None:
-                parts |= {run["run_id"]: ("compared", cost / job.units) for run in job.runs}
+            unit_cost = cost / job.units if job.units and cost is not None else None
+            parts |= {run["run_id"]: ("compared" if job.units else "failed", unit_cost) for run in job.runs}
         parts |= {run["run_id"]: ("no end", None) for run in side.open}
     parts |= {run["run_id"]: ("earlier", None) for run in taken.earlier}
     parts |= {run["run_id"]: ("later", None) for run in taken.later}

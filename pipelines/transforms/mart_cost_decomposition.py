@@ -46,8 +46,9 @@ def build(**table: pl.DataFrame) -> Rows:
     compared = table["detail_compared_run"].filter(comparison_part="compared").select(*_KEY, "run_id", "unit_measure")
     runs = compared.join(table["detail_run_unit_cost"], on=["run_id", "unit_measure"])
     runs = runs.join(job_counts(table["detail_run_job"]), on=["run_id", "unit_measure"]).sort("run_id")
-    # A pair that claims no saving has none to explain.
-    measured = table["mart_silicon_comparison"].filter(pl.col("saving_ratio").is_not_null()).sort(_KEY)
+    # A pair that claims no saving has none to explain; of a unit cost that rounds to zero there is no logarithm.
+    costs = pl.min_horizontal("baseline_unit_cost_usd", "candidate_unit_cost_usd")
+    measured = table["mart_silicon_comparison"].filter(pl.col("saving_ratio").is_not_null(), costs > 0).sort(_KEY)
     return [row for pair in measured.iter_rows(named=True) for row in _rows(pair, runs, prices)]
 
 

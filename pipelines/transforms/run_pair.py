@@ -122,6 +122,7 @@ def runs_of(table: Frames) -> list[Run]:
         run["epochs"] = {row["epoch_index"]: row["fraction"] for row in epochs.get(run_id, [])}
         counts = {row["tokens_seen"] for row in (*epochs.get(run_id, []), *saves.get(run_id, []))}
         run["token_counts"] = sorted(filter(None, counts))
+        # The bill has the hours that others claim too, so their cost is uncertain and not partial.
         run["uncertain"], run["partial"] = (
             [*uncertain(run, *of), *uncompiled(about, described, billed, *of)]
             for of in ((shared, blocks, gaps, unmet), ({}, {}, gaps, unmet))

@@ -130,6 +130,22 @@ def test_one_reservation_declared_in_two_ways(tmp_path: Path, first: object, sec
     assert re.search(message, left_out(tmp_path))
 
 
+def test_a_plan_with_a_part_that_ends_before_it_starts(tmp_path: Path) -> None:
+    """The part that is left would bear the fee of the whole plan."""
+    plan = "arn:aws:sagemaker:us-west-2:000033334444:training-plan/p,training_plan"
+    parts = f"{plan},2026-07-01T00:00:00Z,2026-07-02T00:00:00Z,1\n{plan},2026-07-03T00:00:00Z,2026-07-02T00:00:00Z,2\n"
+    hold(tmp_path, ROW.replace("ended_at", "ended_at,part_no") + parts, "held.csv")
+    assert re.search(r"line 3: arn:.*/p ends at 2026-07-02 00:00:00, not after it starts", left_out(tmp_path))
+
+
+def test_a_source_without_a_reservation_is_named_after_a_malformed_one(tmp_path: Path) -> None:
+    hold(tmp_path, "{oops")
+    (tmp_path / "none").mkdir()
+    sources = [AnswerSource(name=name, location=str(tmp_path / name)) for name in ("held", "none")]
+    malformed, empty = read_reservations(sources, {}).warnings
+    assert ("held.json is not JSON" in malformed, "none contains no reservation" in empty) == (True, True)
+
+
 def test_one_page_of_an_answer(tmp_path: Path) -> None:
     hold(tmp_path, {**blocks(), "NextToken": "eyJ"})
     assert re.search(r"held/held\.json has a NextToken, so more pages belong to it; save them all", left_out(tmp_path))

@@ -6,12 +6,14 @@ import io
 import json
 import re
 import shutil
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import altair as alt
 import polars as pl
 import pytest
+from support.clock import stop_clock
 from support.ledgers import ask, build_warehouse
 from support.packs import members, pack_of, refused
 from support.small_company import AUGUST, Company
@@ -34,6 +36,25 @@ def test_a_bundle_is_verified_though_its_sources_are_gone(company: Company, pack
     finally:
         moved.rename(company.export)
     assert capsys.readouterr().out.startswith("VERIFIED: publication 1, ")
+
+
+@pytest.mark.slow
+def test_a_run_set_aside_for_the_future_is_verified_later_and_read_later(
+    built_company: Company, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock ten days ahead: the pack is of the day it was written, and a build after that time has the run."""
+    company = built_company.copy(tmp_path, events=True)
+    published_at = datetime.now(UTC)
+    (log,) = company.events.rglob("*.jsonl")
+    late = {"run_id": "trn-1", "event": "heartbeat", "attempt": 1, "at": f"{published_at + timedelta(days=10):%FT%TZ}"}
+    log.write_text(f"{log.read_text().strip()}\n{json.dumps(late)}\n")
+    runs = "select run_id from mart_run_cost order by run_id"
+    assert ask(build_warehouse(company.config), runs).rows() == [("gpu-1",)]
+    out = pack_of(company, "early.zip", bundle=True)
+    modules = ("pipelines.ingest.runs.events", "pipelines.models.records")
+    stop_clock(monkeypatch, published_at + timedelta(days=20), *modules)
+    verify(out, None, Console())
+    assert ask(build_warehouse(company.config), runs).rows() == [("gpu-1",), ("trn-1",)]
 
 
 @pytest.mark.slow

@@ -689,10 +689,25 @@ def test_a_run_that_is_billed_in_part_makes_no_saving_and_no_money_at_stake() ->
         figures = "saving_ratio, candidate_unit_cost_usd, candidate_hours_per_unit"
         compared = f"select distinct verdict, {figures} from mart_silicon_comparison"
         assert lab.ask(compared, "mart_silicon_comparison") == [("not comparable", None, None, None)]
+        parts = "select distinct comparison_part, unit_cost_usd is null from detail_compared_run where run_id = '{}'"
+        # It met its target, whatever it cost.
+        assert lab.ask(parts.format("trainium-1"), "detail_compared_run") == [("compared", True)]
         figures = "monthly_cost_usd, monthly_at_stake_usd, missing_evidence"
         (row,) = lab.ask(f"select {figures} from mart_portfolio", "mart_portfolio")
     assert (row[:2], sentence in row[2]) == ((None, None), True)
     assert "the cost of a month is unknown: the bill lacks recorded time of run trainium-1" in row[2]
+
+
+def test_a_unit_cost_that_rounds_to_zero_has_no_factors() -> None:
+    """Of 1e7 million tokens at $0.000001 or $0.000005, as credits may leave, one costs nothing at ten places."""
+    record = {**dict.fromkeys(("target_metric", "target_direction", "target_value")), "epoch_unit": "block"}
+    work = {"loss": None, "epoch_tokens": 1e13, "paid": 1e-7, "record": record}
+    lines, records = tables([run | work for run in sound()])
+    with Lab({"2026-07": lines}, records) as lab:
+        bases = "select distinct cost_basis from {} where saving_ratio is not null order by 1"
+        compared = lab.ask(bases.format("mart_silicon_comparison"), "mart_silicon_comparison")
+        explained = lab.ask("select distinct cost_basis from mart_cost_decomposition", "mart_cost_decomposition")
+    assert (compared, explained) == ([("billed",), ("effective",), ("list",)], [("list",)])
 
 
 def with_unbilled_compiles() -> Runs:

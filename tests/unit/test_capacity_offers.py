@@ -133,7 +133,9 @@ def test_what_is_no_answer_is_left_out_by_name(tmp_path: Path, name: str, answer
 def test_no_offer_and_an_unlisted_type_are_warnings(tmp_path: Path) -> None:
     empty = saved(tmp_path / "empty", **{"2026-10-03": {"CapacityBlockOfferings": []}})
     unlisted = saved(tmp_path / "unlisted", **{"2026-10-03": {"CapacityBlockOfferings": [BLOCK]}})
-    warnings = read_offers([empty, unlisted], {}).warnings
+    malformed = saved(tmp_path / "malformed", **{"2026-10-03": {}})
+    warnings = read_offers([malformed, empty, unlisted], {}).warnings
+    assert "malformed" in warnings.pop(0)
     assert [sentence.partition("; ")[0] for sentence in warnings] == [
         "[[capacity_offers]] seen contains no offer",
         "[[capacity_offers]] seen: trn2.48xlarge is not in ref_instance_type.csv, so its offers count for no workload",

@@ -300,6 +300,7 @@ def test_reserved_capacity_names_the_missing_permission(s3_endpoint: str) -> Non
     with aws_answers() as answers:
         source = AnswerSource(name="aws", kind="aws", regions=("us-west-2",), endpoint_url=answers.url)
         (read,) = examine_reservations([source], {"p5.48xlarge": "gpu", "trn1.32xlarge": "trainium"})
+        assert answers.calls.count("DescribeCapacityBlocks 1") == 1
         answers.errors["DescribeCapacityBlocks"] = "UnauthorizedOperation"
         (denied,) = examine_reservations([source], {})
     assert read == Finding("reservations aws", "readable", "ok", "3 reservations found.")

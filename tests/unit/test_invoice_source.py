@@ -215,6 +215,14 @@ def test_an_invoice_with_a_malformed_line_has_none(tmp_path: Path) -> None:
     assert found.table["invoice_evidence"].unique().to_list() == ["declared"]
 
 
+def test_a_source_without_an_invoice_is_named_after_a_malformed_one(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    empty = InvoiceSource(name="empty", location=str(tmp_path / "empty"))
+    malformed, named = sorted(read_invoices([saved(tmp_path, "{}"), empty]).warnings)
+    assert "has no InvoiceSummaries" in malformed
+    assert named.startswith("[[invoices]] empty contains no invoice")
+
+
 def test_another_invoice_is_another_fingerprint(tmp_path: Path) -> None:
     source = saved(tmp_path, TOTALS)
     before = ANSWERS.fingerprint(source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,17 @@ def test_a_time_in_the_future_sets_its_run_aside(tmp_path: Path, fields: dict[st
     assert f"{ASIDE}{tmp_path / 'rank.jsonl'} {future}" in records.warnings
     tables = {name: table.height for name, table in records.tables.items() if table.height}
     assert tables == {"tracker_unread_run": 1}
+
+
+@pytest.mark.parametrize(
+    ("today", "is_read"), [(date(2026, 7, 14), False), (date(2026, 7, 15), True), (date(2999, 1, 1), True)]
+)
+def test_a_run_is_read_from_the_day_before_its_last_event_on(tmp_path: Path, today: date, is_read: bool) -> None:
+    """A clock may be hours ahead; what was in the future is so no longer once its day has come."""
+    late = GOOD | {"event": "heartbeat", "at": "2026-07-16T00:00:00Z"}
+    (tmp_path / "rank.jsonl").write_text("\n".join(json.dumps(one) for one in (START, late)))
+    records = read_runs(RunSource(name="jobs", location=str(tmp_path)), today)
+    assert (records.tables["tracker_run"].height, not records.warnings) == (is_read, is_read)
 
 
 @pytest.mark.parametrize(

@@ -131,10 +131,8 @@ def entries(answer: Entry, name: str, where: str) -> Iterator[tuple[str, Entry |
         raise MalformedError(f"{where}: {name} is not a list; save the whole answer.")
     for number, entry in enumerate(answer[name], 1):
         place = f"{where} {name} number {number}"
-        yield (
-            place,
-            entry if isinstance(entry, Mapping) else MalformedError(f"{place} is not a JSON object; save it whole."),
-        )
+        wrong = MalformedError(f"{place} is not a JSON object; save it whole.")
+        yield place, entry if isinstance(entry, Mapping) else wrong
 
 
 def kept(
@@ -143,7 +141,7 @@ def kept(
     warnings: list[str],
     instead: Callable[[str], Iterable[Row]] = lambda where: (),
 ) -> Iterator[Row]:
-    """What `read` makes of each answer or entry; a malformed one is left out, with a warning and what is `instead`."""
+    """What `read` makes of each answer or entry; `instead` of a malformed one, which is left out with a warning."""
     for where, one in found:
         try:
             if isinstance(one, MalformedError):

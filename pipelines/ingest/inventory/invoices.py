@@ -54,7 +54,7 @@ def read_invoices(sources: Sequence[InvoiceSource]) -> Inventory:
     warnings: list[str] = []
     contradicted = set()
     for source in sources:
-        seen = 0
+        seen, known = 0, len(warnings)
         for row in kept(ANSWERS.read(source, warnings), partial(_lines, warnings=warnings), warnings):
             # One without a month is read, whatever the months of its source.
             if (month := row.get("billing_month")) and not source.reads(f"{month:%Y-%m}"):
@@ -67,7 +67,7 @@ def read_invoices(sources: Sequence[InvoiceSource]) -> Inventory:
             except MalformedError as error:
                 warnings.append(f"{error} {LEFT_OUT}")
                 contradicted.add(key[:_OF_INVOICE])
-        if not seen and LEFT_OUT not in "".join(warnings):
+        if not seen and LEFT_OUT not in "".join(warnings[known:]):
             warnings.append(
                 f"[[invoices]] {source.name} contains no invoice; check its location, or remove the source."
             )
@@ -289,6 +289,6 @@ def _of_one_sign(lines: Sequence[Row], warnings: list[str]) -> Sequence[Row]:
         return lines
     warnings.append(
         f"Credit memos have both signs: {signs[True]} is positive and {signs[False]} negative; correct one of them. "
-        f"{LEFT_OUT.replace('it is', 'all are')}"
+        "Until then all are left out."
     )
     return [row for row in lines if row["document_kind"] != "credit_memo"]

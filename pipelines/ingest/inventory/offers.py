@@ -37,9 +37,10 @@ def read_offers(sources: Sequence[CapacityOfferSource], known_types: Mapping[str
     for source in sources:
         # An answer without an offer has a day too.
         days: set[date] = set()
+        known = len(warnings)
         found = [*kept(ANSWERS.read(source, warnings), partial(_offers_in, days=days, warnings=warnings), warnings)]
         newest = [row for row in found if row["recorded_date"] == max(days)]
-        if not newest and LEFT_OUT not in "".join(warnings):
+        if not newest and LEFT_OUT not in "".join(warnings[known:]):
             warnings.append(
                 f"[[capacity_offers]] {source.name} contains no offer; check its location, or query another size."
             )

@@ -58,10 +58,12 @@ def read_reservations(sources: Sequence[AnswerSource], families: Mapping[str, st
     found: list[Row] = []
     warnings: list[str] = []
     for source in sources:
-        read = partial(_reservations_in, warnings=warnings)
-        rows = ((row["where"], row) for row in kept(ANSWERS.read(source, warnings), read, warnings))
-        own = [row | {"source_name": source.name} for row in kept(rows, _checked, warnings)]
-        if source.kind == "file" and not own and LEFT_OUT not in "".join(warnings):
+        read, known = partial(_reservations_in, warnings=warnings), len(warnings)
+        own = [
+            dict.fromkeys(SCHEMA) | {"part_no": 1, "source_name": source.name} | row
+            for row in kept(ANSWERS.read(source, warnings), read, warnings)
+        ]
+        if source.kind == "file" and not own and LEFT_OUT not in "".join(warnings[known:]):
             warnings.append(f"{source.location} contains no reservation; check the location, or remove the source.")
         found += own
     joined = _joined(found, warnings)
@@ -194,29 +196,27 @@ def _region(entry: Entry) -> str | None:
 
 
 def _joined(found: Iterable[Row], warnings: list[str]) -> list[Row]:
-    """One row per id and part; left out where two have different windows, kinds or instance types."""
+    """One row per id and part; none of an id with a window that cannot be, or two windows, kinds or instance types."""
     whole: dict[tuple[str, int], Row] = {}
     details: dict[tuple[str, int], Row] = {}
-    contradicted = set()
+    left_out = set()
     for row in found:
         known = details if row.get("is_detail") else whole
         key = (row["reservation_id"], row["part_no"])
         try:
+            _check_window(row)
             known[key] = _same(known[key], row) if key in known else row
         except MalformedError as error:
             warnings.append(f"{error} {LEFT_OUT}")
-            contradicted.add(row["reservation_id"])
+            left_out.add(row["reservation_id"])
     for key, detail in details.items():
         whole[key] = _filled(whole[key], detail) if key in whole else detail
-    return [row for row in whole.values() if row["reservation_id"] not in contradicted]
+    return [row for row in whole.values() if row["reservation_id"] not in left_out]
 
 
-def _checked(row: Row, where: str) -> Iterator[Row]:
-    """A row with all columns; MalformedError for a window that cannot be."""
-    row = dict.fromkeys(SCHEMA) | {"part_no": 1} | row
-    yield row
+def _check_window(row: Row) -> None:
     begin, end = row["started_at"], row["ended_at"]
-    name = f"{where}: {row['reservation_id']}"
+    name = f"{row['where']}: {row['reservation_id']}"
     if not begin or not end:
         return
     if end <= begin:

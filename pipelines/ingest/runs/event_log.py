@@ -8,7 +8,7 @@ events leave only a time behind, heartbeats the tokens seen as well.
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from io import BytesIO
 from typing import Any
 
@@ -48,9 +48,10 @@ _KEEPS_NOTHING = ("heartbeat",)
 _UNREAD_FACTS = ("workload_id", "model", "dataset", "seq_len", "global_batch_samples", "precision", *TARGET)
 _AHEAD_BYTES = 64 << 20
 _BLOCK_BYTES = 16 << 20
-# The times of an event, and how far the clock of its machine may be ahead of ours.
+# The times of an event. The clock of its machine may be ahead of ours, but not beyond tomorrow.
 _TIMES = ("at", "save_started_at", "durable_at")
-_AHEAD = timedelta(days=1)
+_AHEAD = timedelta(days=2)
+FUTURE = "which is in the future"
 
 
 class EventLog:
@@ -60,7 +61,7 @@ class EventLog:
     What cannot be read and names no run is skipped, and may be of any run of its file.
     """
 
-    def __init__(self, store: Store):
+    def __init__(self, store: Store, today: date):
         self._store = store
         self._keys: list[str] = []
         # By kind of event; those of "" have when each attempt was seen.
@@ -80,7 +81,7 @@ class EventLog:
         self._fault_counts: Counter[int] = Counter()
         self._odd_ends: dict[str, str] = {}
         self.aside: dict[str, str] = {}
-        self._latest = (datetime.now(UTC) + _AHEAD - EPOCH) // MS
+        self._too_late = (datetime(today.year, today.month, today.day, tzinfo=UTC) + _AHEAD - EPOCH) // MS
 
     def read(self, objects: Sequence[Object]) -> None:
         """Read event files."""
@@ -244,12 +245,10 @@ class EventLog:
     def _set_future_aside(self, found: pl.DataFrame) -> None:
         """What has not happened yet has a wrong time: nothing shows when, and for how long, its run held machines."""
         times = [name for name in _TIMES if name in found.columns]
-        late = found.with_columns(at=pl.max_horizontal(times)).filter(pl.col("at") > self._latest)
+        late = found.with_columns(at=pl.max_horizontal(times)).filter(pl.col("at") >= self._too_late)
         for row in late.sort("file_no", "line_no").unique("run_id", keep="first").iter_rows(named=True):
             place = self.place(row["file_no"], row["line_no"])
-            self.aside.setdefault(
-                row["run_id"], f"{place} has the time {clock(row['at'])}, which is in the future; fix the times."
-            )
+            self.aside.setdefault(row["run_id"], f"{place} has the time {clock(row['at'])}, {FUTURE}; fix the times.")
 
 
 def _spans(seen: pl.DataFrame) -> pl.DataFrame:

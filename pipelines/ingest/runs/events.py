@@ -6,6 +6,7 @@ A resource's stay, a phase, an epoch, a checkpoint or an evaluation is identifie
 
 import hashlib
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 
 import polars as pl
 
@@ -25,14 +26,14 @@ _IS_RESUMABLE = pl.coalesce("resumable", pl.col("kind").fill_null("full") == "fu
 _OF_ONE_RUN = [name for name in FIELDS["run_started"] if name != "code_revision"]
 
 
-def read(source: RunSource) -> RunRecords:
-    """The runs of all event files of a source. An end that was not recorded stays null."""
+def read(source: RunSource, today: date | None = None) -> RunRecords:
+    """The runs of all event files of a source, as of `today`. An end that was not recorded stays null."""
     store = open_run_store(source)
     objects, others = by_suffix(store.list())
     suffixes = ", ".join(SUFFIXES)
     if others and not objects:
         raise SourceError(f"{store.location} holds no event file, only such as {others[0]}; name them {suffixes}.")
-    log = EventLog(store)
+    log = EventLog(store, today or datetime.now(UTC).date())
     log.read(objects)
     tables, warnings, known = {}, [], -1
     while known < len(log.aside):

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -55,17 +55,22 @@ _LISTED = ("checkpoints", "trainer_state", "lightning")
 READERS = {kind: f"pipelines.ingest.runs.{kind}" for kind in sorted(NEARNESS)}
 
 
-def read_runs(source: RunSource) -> RunRecords:
+def read_runs(source: RunSource, today: date | None = None) -> RunRecords:
     """Everything a source recorded; what is malformed is left out, with a warning."""
     with _reader(source) as reader:
-        read = reader.read(source)
+        read = reader.read(source, today) if source.kind == "events" else reader.read(source)
     stays = read.tables["tracker_resource"].with_columns(resource_id=_MACHINE)
     return replace(read, tables={**read.tables, "tracker_resource": stays})
 
 
-def read_all(sources: Sequence[RunSource], before: Mapping[str, pl.DataFrame] | None = None) -> RunRecords:
-    """The records of all sources, each run once; `before` are the tables as read the last time."""
-    return _merged(sources, {one.name: kept(one, read_runs(one), before or {}) for one in sources})
+def read_all(
+    sources: Sequence[RunSource], before: Mapping[str, pl.DataFrame] | None = None, today: date | None = None
+) -> RunRecords:
+    """The records of all sources, each run once; `before` are the tables as read the last time.
+
+    `today` is another day than that of the clock if they were read before.
+    """
+    return _merged(sources, {one.name: kept(one, read_runs(one, today), before or {}) for one in sources})
 
 
 def runs_fingerprint(source: RunSource) -> str:
