@@ -174,7 +174,7 @@ def _text(name: str, value: Any, row: Mapping[str, Any]) -> str:
         return month[1]
     if name.endswith("_at") and (moment := _MOMENT.fullmatch(str(value))):
         return f"{moment[1]} {moment[2]}{moment[3] or ''} UTC"
-    if name.endswith("_tokens"):
+    if name.endswith("_tokens") or name.startswith("tokens_"):
         return f"{Decimal(str(value)).normalize():,f}"
     # A decimal is text in a sample.
     if name.endswith("_hours") or isinstance(value, float) or _DECIMAL.fullmatch(str(value)):

@@ -106,6 +106,12 @@ def test_a_month_is_no_day_and_a_time_has_its_zone(name: str, value: object, sho
     assert example("marts/mart_run_cost", [{name: value}]) == shown
 
 
+@pytest.mark.parametrize("name", ["tokens_seen", "tokens_by_steps", "total_tokens"])
+@pytest.mark.parametrize("value", [26214400, 26214400.0, "26214400.0000000000"])
+def test_tokens_are_counted_in_thousands_and_without_decimals(name: str, value: object) -> None:
+    assert example("marts/mart_run_cost", [{name: value}]).endswith(" 26,214,400")
+
+
 def test_the_owner_is_who_the_configuration_names() -> None:
     assert sentence(check(), {"ml-finops": "ana@acme.dev"}).endswith(" Owner: ana@acme.dev.")
 
