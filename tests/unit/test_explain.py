@@ -460,3 +460,21 @@ def test_names_that_would_be_cut_beyond_recognition_are_below_their_row() -> Non
         "total                                           1,974.75    2,453.63",
     ]
     assert readable(part, 120) == (head, part["rows"])
+
+
+def test_a_value_of_the_run_tag_is_named_with_what_it_is(tmp_path: Path) -> None:
+    lines = [
+        instance_hour(
+            "2026-07-03T10", f"i-{run}", "p5.48xlarge", "55.04", resource_tags=json.dumps({"user_run_id": run})
+        )
+        for run in ("ft-alpha", "prod")
+    ]
+    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: lines}))
+    publish_tables(config, EXPLAIN_TABLES)
+    for run, sentence in {
+        "ft-alfa": "'ft-alfa' is not a known run; did you mean ft-alpha?",
+        "prod": "'prod' is a value of the run tag, probably not a run: the value names a kind of use; "
+        "detail_provisional_run has its cost.",
+    }.items():
+        with pytest.raises(UsageError, match=re.escape(sentence)), explanation(config, lambda m, r=run: for_run(m, r)):
+            pass

@@ -129,7 +129,7 @@ def test_columns_that_the_query_names_stay(built_company: Company, capsys: Captu
 @pytest.mark.parametrize(
     ("sql", "suggestion"),
     [
-        ("select * from mart_run_cots", 'Did you mean "mart_run_cost"?'),
+        ("select * from mart_run_cots", 'exist; did you mean "mart_run_cost"? `trainledger query` without'),
         ("select run_idd from mart_run_cost", 'Candidate bindings: "run_id"'),
     ],
 )
