@@ -25,7 +25,7 @@ _LARGE = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 def rounded(value: Number, places: int) -> str:
     """The magnitude with thousands separators, rounded half up."""
     number = abs(Decimal(str(value))).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
-    return f"{number:,}"
+    return f"{number:,f}"
 
 
 def places_of(value: Number) -> int:
@@ -50,7 +50,7 @@ def money(value: Number | None, currency: str | None, places: int) -> str:
     sign = MINUS if value < 0 else ""
     if value == 0 or number.strip("0.,"):
         return f"{sign}{symbol}{number}"
-    return f"{'>' if sign else '<'}{sign}{symbol}{Decimal(1).scaleb(-places)}"
+    return f"{'>' if sign else '<'}{sign}{symbol}{Decimal(1).scaleb(-places):f}"
 
 
 def whole(value: Number | None) -> str:

@@ -86,7 +86,13 @@ def test_the_cost_of_a_workload_counts_failed_runs_and_knows_what_it_lacks() -> 
 
 @pytest.mark.parametrize(
     ("amount", "shown"),
-    [("0E-10", "$0.00"), ("-0.0031500000", "−$0.00315"), ("12.3000000000", "$12.30"), ("1200", "$1,200.00")],
+    [
+        ("0E-10", "$0.00"),
+        ("-0.0031500000", "−$0.00315"),
+        ("0.0000000224", "$0.0000000224"),
+        ("12.3000000000", "$12.30"),
+        ("1200", "$1,200.00"),
+    ],
 )
 def test_a_difference_is_exact(amount: str, shown: str) -> None:
     """Next to amounts that are equal in cents, less than a cent would be no figure."""
