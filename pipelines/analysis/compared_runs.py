@@ -76,7 +76,7 @@ def take(baseline: Sequence[Run], candidate: Sequence[Run], registration: Regist
         for side in sides:
             begun, names = side.jobs[-1].runs[0]["started_at"], {job.runs[0]["job_id"] for job in side.jobs}
             notes += [
-                f"planned run {run['run_id']} has not ended"
+                f"planned run {run['run_id']} has not ended, or not on the bill"
                 for run in side.open
                 if run["started_at"] <= begun or run["job_id"] in names
             ]

@@ -302,7 +302,7 @@ def support_of(taken: Taken, quality: Quality) -> list[str]:
     merged = [job for side in taken.sides for job in side.jobs if len(job.runs) > 1]
     support += [f"runs {' and '.join(run['run_id'] for run in job.runs)} are one run" for job in merged]
     unended = sum(len(side.open) for side in taken.sides)
-    support += [f"{unended} without a recorded end left out"] if unended else []
+    support += [f"{unended} that have not ended, or not on the bill, are left out"] if unended else []
     for words, runs in (("earlier", taken.earlier), ("later", taken.later)):
         failed = sum(map(has_failed, runs))
         more = f", {failed} of them failed" if failed else ""

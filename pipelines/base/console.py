@@ -125,6 +125,12 @@ class Console:
             self._out.print(_grid(frame, _broken(frame.columns, cells, figures), title, figures, narrow))
         elif keep is not None and len(cells) > _MOST_BLOCKS:
             fitting = _fitting(frame.columns, widths, keep, self._out.width)
+            if len(fitting) == 1 < frame.width:
+                # One long name alone shows no figure.
+                most = self._out.width // 3
+                cells = [[text if len(text) <= most else f"{text[: most - 1]}…" for text in row] for row in cells]
+                widths = [max(map(len, column)) + 3 for column in zip(frame.columns, *cells, strict=True)]
+                fitting = _fitting(frame.columns, widths, keep, self._out.width)
             self._out.print(_grid(frame[:, fitting], [[row[at] for at in fitting] for row in cells], title))
             self.note(f"{len(fitting)} of {frame.width} columns shown; select others by name, or use --csv.")
         elif len(cells) > _MOST_BLOCKS and (narrow := _narrowed(frame.columns, cells, numbers, room)):

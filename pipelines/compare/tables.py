@@ -107,6 +107,11 @@ def ways_of(marts: Engine, model: str | None) -> pl.DataFrame:
     if model is not None:
         rows = rows.filter(pl.col("model").str.to_lowercase().str.contains(model.lower(), literal=True))
     if rows.is_empty():
-        unknown = "No model is served" if model is None else f"Model {model!r} is not served"
-        raise UsageError(f"{unknown} on this bill; mart_inference_cost_daily lists the served models.")
+        if model is not None:
+            raise UsageError(
+                f"Model {model!r} is not served on this bill; `trainledger compare --serving` lists models."
+            )
+        raise UsageError(
+            "No model is served on this bill; a [[serving]] source adds your own servers (docs/serving.md)."
+        )
     return rows

@@ -89,7 +89,11 @@ def for_run(engine: Engine, run_id: str, currency: str | None = None) -> Questio
         mart, column = PROVISIONAL, "evidence"
         rows = engine.query(f"select * from {mart} where is_probably_run and run_id = {quoted(run_id)}")
     if rows.is_empty():
-        raise unknown("run", run_id, values(engine, RUN_COST, "run_id"), "the run ids")
+        reasons = values(engine, PROVISIONAL, "missing_evidence", f"run_id = {quoted(run_id)}")
+        if reasons:
+            raise UsageError(f"{shown(run_id)} is a value of the run tag, {reasons[0]}; {PROVISIONAL} has its cost.")
+        provisional = values(engine, PROVISIONAL, "run_id", "is_probably_run")
+        raise unknown("run", run_id, [*values(engine, RUN_COST, "run_id"), *provisional], "the run ids")
     # A recorded run in two currencies has one row, of no currency.
     is_in_several = mart == RUN_COST and rows["is_billed"][0] and rows["billing_currency"][0] is None
     # Its lines bill hours of a Capacity Block at 0, and the fee is on none of them.

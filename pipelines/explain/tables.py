@@ -115,7 +115,9 @@ def _together(rows: pl.DataFrame, by: Sequence[str], amounts: Sequence[str]) -> 
 
 def _varying(rows: pl.DataFrame, names: Sequence[str]) -> tuple[list[str], str]:
     """The columns that differ between rows, at least one; and the values that all rows share, as text."""
-    same = [name for name in names[1:] if rows.height > 1 and rows[name].n_unique() == 1]
+    same = [name for name in names if rows.height > 1 and rows[name].n_unique() == 1]
+    if len(same) == len(names):
+        same = same[1:]
     shared = [f"{_head(name)} {moment(rows[name][0])}" for name in same if rows[name][0] not in (None, "")]
     return [name for name in names if name not in same], "".join(f"; {value}" for value in shared)
 

@@ -12,6 +12,8 @@ from pipelines.base.console import Console, folded
 GAP = "  "
 # A name that is cut shorter cannot be recognized.
 _SHORTEST = 4
+# Of several names in a row, one that is cut shorter is confused with others, such as the buckets of unused cost.
+_READABLE = 14
 # Dates, times and account numbers are never cut.
 _NUMBER = re.compile(r"(\d[\d :-]*)?")
 
@@ -46,12 +48,37 @@ def show(parts: Iterable[Mapping[str, Any]], console: Console) -> None:
             for entry in part["entries"]:
                 console.paragraph(entry, indent="  ")
             continue
+        head, rows = readable(part, console.width)
         numbers = len(part["head"]) - part["names"]
-        header, *lines = grid(part["head"], [row["cells"] for row in part["rows"]], numbers, console.width)
+        header, *lines = grid(head, [row["cells"] for row in rows], numbers, console.width)
         console.say(header)
-        for text, row in zip(lines, part["rows"], strict=True):
+        for text, row in zip(lines, rows, strict=True):
             for line in (text, *(folded(row["note"], console.width) if row["note"] else ())):
                 console.say(line)
+
+
+def readable(part: Mapping[str, Any], width: int) -> tuple[Sequence[str], Sequence[Mapping[str, Any]]]:
+    """Head and rows of a table; names that would be cut beyond recognition are in the note of their row."""
+    head, rows, names = part["head"], part["rows"], part["names"]
+    kept = names
+    while kept > 2 and not _fits([head, *(row["cells"] for row in rows)], kept, names, width):
+        kept -= 1
+    if kept == names:
+        return head, rows
+    shown = []
+    for row in rows:
+        cells = row["cells"]
+        moved = [f"{name} {cell}" for name, cell in zip(head[kept:names], cells[kept:names], strict=True) if cell]
+        note = "; ".join([*moved, *filter(None, [row["note"]])])
+        shown.append({"cells": [*cells[:kept], *cells[names:]], "note": note})
+    return [*head[:kept], *head[names:]], shown
+
+
+def _fits(lines: Sequence[Sequence[str]], kept: int, names: int, width: int) -> bool:
+    """Whether the first `kept` of the name columns and the amounts fit if no name is cut below `_READABLE`."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    least = [min(size, _READABLE) for size in widths[1:kept]]
+    return sum([widths[0], *least, *widths[names:]]) + len(GAP) * (len(widths) - names + kept - 1) <= width
 
 
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: int, width: int) -> list[str]:

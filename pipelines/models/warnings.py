@@ -23,6 +23,13 @@ LONGEST = 240
 WARNINGS = 5
 # The column of a sample row that is a sentence already; "doubt" in publications of older versions.
 _SENTENCES = ("warning", "doubt")
+# By the end of a check's name: what must hold, as its title has it, and what failed.
+_FAILURES = {
+    "_not_null": (" is never null", " is null"),
+    "_not_negative": (" is never negative", " is negative"),
+    "_in_set": (" is one of ", " is not one of "),
+    "_between": (" lies between ", " does not lie between "),
+}
 _DECIMAL = re.compile(r"-?\d+\.\d{3,}")
 _MONTH = re.compile(r"(\d{4}-\d\d)-01")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(?::00)?(:[\d.]+)?")
@@ -47,7 +54,7 @@ def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[di
             {
                 "table": check["table"].rpartition("/")[2],
                 "check": check["check"],
-                "title": check.get("title") or check["check"].replace("_", " "),
+                "title": _failure(check.get("title") or check["check"].replace("_", " "), check["check"]),
                 "periods": [],
                 "unexpected_count": 0,
                 "totals": {},
@@ -118,9 +125,17 @@ def sentence(check: Mapping[str, Any], owners: Mapping[str, str] | None = None) 
     total = " and ".join(
         _money(amount, currency) for currency, amount in check.get("totals", {}).items() if float(amount)
     )
-    found = f"{check['title']}: {count} {'row' if count == 1 else 'rows'} of {where}"
+    found = f"{_failure(check['title'], check.get('check', ''))}: {count} {'row' if count == 1 else 'rows'} of {where}"
     found += f"{f', {total} in all' if total and count > 1 else ''}{f', for example {shown}' if shown else ''}"
     return f"{found.rstrip('.')}.{advice(table, check.get('check', ''), owners)}"
+
+
+def _failure(title: str, name: str) -> str:
+    """What failed, of a check whose title is what must hold."""
+    for suffix, (rule, failure) in _FAILURES.items():
+        if name.endswith(suffix):
+            return title.replace(rule, failure)
+    return title
 
 
 def advice(table: str, name: str, owners: Mapping[str, str] | None = None) -> str:
@@ -174,7 +189,7 @@ def _text(name: str, value: Any, row: Mapping[str, Any]) -> str:
         return month[1]
     if name.endswith("_at") and (moment := _MOMENT.fullmatch(str(value))):
         return f"{moment[1]} {moment[2]}{moment[3] or ''} UTC"
-    if name.endswith("_tokens"):
+    if name.endswith("_tokens") or name.startswith("tokens_"):
         return f"{Decimal(str(value)).normalize():,f}"
     # A decimal is text in a sample.
     if name.endswith("_hours") or isinstance(value, float) or _DECIMAL.fullmatch(str(value)):

@@ -1,7 +1,7 @@
 """How a figure is written on a page: rounding, thousands, units. The only place that rounds money."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from functools import wraps
 from typing import Any
@@ -25,7 +25,7 @@ _LARGE = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 def rounded(value: Number, places: int) -> str:
     """The magnitude with thousands separators, rounded half up."""
     number = abs(Decimal(str(value))).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
-    return f"{number:,}"
+    return f"{number:,f}"
 
 
 def places_of(value: Number) -> int:
@@ -50,7 +50,7 @@ def money(value: Number | None, currency: str | None, places: int) -> str:
     sign = MINUS if value < 0 else ""
     if value == 0 or number.strip("0.,"):
         return f"{sign}{symbol}{number}"
-    return f"{'>' if sign else '<'}{sign}{symbol}{Decimal(1).scaleb(-places)}"
+    return f"{'>' if sign else '<'}{sign}{symbol}{Decimal(1).scaleb(-places):f}"
 
 
 def whole(value: Number | None) -> str:
@@ -111,8 +111,13 @@ def month_span(months: Sequence[date] | Sequence[str]) -> str:
 
 
 def span(days: Sequence[date]) -> str:
-    """First to last day, shared parts once: 5–6 Jun 2026, 30 Jun – 2 Jul 2026."""
+    """First to last day, shared parts once: 5–6 Jun 2026, 30 Jun – 2 Jul 2026.
+
+    An end at midnight is exclusive: the last day is the one before.
+    """
     first, last = days
+    if isinstance(last, datetime) and last > first:
+        last -= timedelta.resolution
     if (first.year, first.month, first.day) == (last.year, last.month, last.day):
         return short_day(last)
     if (first.year, first.month) == (last.year, last.month):

@@ -40,7 +40,7 @@ def shown_first(names: Sequence[str], sql: str) -> list[str] | None:
 
 def refusal(error: str, sql: str) -> str:
     """The engine's sentence about a query, without the names of its parts, and how to go on."""
-    sentence = _PREFIX.sub("", error).rstrip(".!")
+    sentence = _PREFIX.sub("", error).rstrip(".!").replace("! Did you mean", "; did you mean")
     if sql.isidentifier():
         fix = f'`trainledger query "from {sql}"` shows a table, `trainledger query` without a query lists the marts.'
     elif error.startswith("DuckDB: Parser Error: "):
@@ -50,7 +50,7 @@ def refusal(error: str, sql: str) -> str:
         fix = f"`trainledger explain {named}` lists the columns."
     else:
         fix = "`trainledger query` without a query lists the marts."
-    return f"{sentence}; {fix}"
+    return f"{sentence}{'' if sentence.endswith('?') else ';'} {fix}"
 
 
 def in_cents(frame: pl.DataFrame) -> pl.DataFrame:

@@ -43,7 +43,7 @@ INPUTS = (
     "fct_run_cost", "fct_interval_cost", "dim_run", "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource",
     "stg_tracker__evaluation", "fct_run_machine", "fct_ledger_piece", "fct_resource_share_hourly",
     "fct_capacity_block_piece", "detail_claim_gap_monthly", "stg_tracker__attempt", "stg_tracker__phase",
-    "stg_tracker__checkpoint", "stg_tracker__epoch",
+    "stg_tracker__checkpoint", "stg_tracker__epoch", "fct_invoice_monthly",
 )  # fmt: skip
 # The first evaluation that met the target, hours that other runs claim too and machines that a run did not record, and
 # the values of evaluations.
@@ -133,6 +133,8 @@ def runs_of(table: Frames) -> list[Run]:
             *weaknesses(run, stays.get(run_id, []), on_machine, idle),
         ]
         run["costs"] = dict.fromkeys(run["costs"], (None, None)) if run["partial"] else run["costs"]
+        if run_id in gaps and run["ended_at"] > gaps[run_id][0]["newest_usage_at"]:
+            run["status"] = "running"
     _add_jobs(found, table["dim_run_ancestor"])
     for run_id, run in found.items():
         about = described[run_id]

@@ -12,7 +12,8 @@ from pipelines.transforms import Row, Rows
 # Idle time before a machine joins its run that is not its boot, and the least share of the run's cost it is.
 JOIN_GRACE, _LEAST_SHARE = timedelta(minutes=5), 0.05
 _NONE = timedelta(0)
-# Hours in which a machine of a run stood idle, and recorded time that is not on the bill. Runs whose first attempt
+# Hours in which a machine of a run stood idle, and recorded time that is not on the bill, with the newest hour of the
+# bill: what a run did after it may be billed yet. Runs whose first attempt
 # restores what they did not save before (MLPerf logs call the staging of data so), and the epochs and tokens of runs.
 QUERIES = {
     "fct_ledger_piece": """
@@ -24,7 +25,8 @@ QUERIES = {
         group by all""",
     "detail_claim_gap_monthly": """
         select run_id, sum(gap_hours) as gap_hours,
-            case when count(cost_at_stake_usd) = count(*) then sum(cost_at_stake_usd) end as cost_at_stake_usd
+            case when count(cost_at_stake_usd) = count(*) then sum(cost_at_stake_usd) end as cost_at_stake_usd,
+            (select max(newest_usage_at) from fct_invoice_monthly) as newest_usage_at
         from detail_claim_gap_monthly
         where gap_kind = 'claimed_not_billed'
         group by run_id""",

@@ -25,13 +25,14 @@ INPUTS = (
     "ref_recommendation_rule",
 )
 # What the runs of each workload spent, by day, family of the run, machine and way it was bought; unknown where the
-# bill lacks a part of such a run.
+# bill lacks a part of such a run that ended before its newest day: what comes after it is of a later month.
 QUERIES = {
     "fct_ledger": """
         select run.workload_id, ledger.usage_date, ledger.billing_currency, run.accelerator_family,
             coalesce(ledger.instance_type, '') as instance_type, coalesce(ledger.market, '') as market,
             sum(ledger.accelerator_hours) as accelerator_hours, case when count(ledger.effective_cost_usd) = count(*)
-                and count(run.unbilled_hours) = 0 then sum(ledger.effective_cost_usd) end as effective_cost_usd
+                and count(case when cast(run.ended_at as date) < (select max(usage_date) from fct_ledger)
+                    then run.unbilled_hours end) = 0 then sum(ledger.effective_cost_usd) end as effective_cost_usd
         from fct_ledger as ledger
         join fct_run as run on run.run_id = ledger.run_id
         where ledger.bucket = 'run'

@@ -31,7 +31,7 @@ class Journal:
             self.warn(f"{path} cannot be written ({error.strerror}); nothing is recorded")
         # Shown at once: a job that is never closed ends before the thread would try.
         if upload and not find_spec("boto3"):
-            self.warn("the upload needs boto3: pip install 'trainledger-recorder[s3]'")
+            self.warn("the upload needs boto3: pip install boto3")
             self._upload = None
         self._thread: threading.Thread | None = None
 

@@ -519,7 +519,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
             run | ({"day": 31, "hour": 23, "hours": 1.5, "billed_hours": 1} if run["run_id"] == "trainium-3" else {})
             for run in runs
         ],
-        "run trainium-3 recorded 8.0 hours of its accelerators that are not on the bill, about $10.75",
+        "3 runs on GPU and 2 runs on Trainium, where 3 a side are needed",
     ),
     # From 10:00 to 12:30, and the bill has half an hour from 10:00.
     "a machine that its tags name for a part of its run": (
@@ -723,6 +723,26 @@ def test_runs_on_no_bill_bear_nothing_of_a_compile_run(row: dict[str, Any]) -> N
     Sixty runs on no bill load it too: with a part each, the three would have borne a dollar of it and be proven.
     """
     assert (row["verdict"], float(row["saving_ratio"])) == ("inconclusive", pytest.approx(0.608342, abs=1e-6))
+
+
+@pytest.mark.parametrize(("is_newest", "expected"), [(True, ("supported", True)), (False, ("not comparable", False))])
+def test_a_run_that_the_bill_has_not_reached_has_not_ended(is_newest: bool, expected: tuple[str, bool]) -> None:
+    """A run of three hours from 10:00 on 20 July, of which the bill has the first. Without any later line, the others
+    may come; a line of the 25th shows that they do not."""
+    late = {
+        "like": "trainium-1",
+        "run_id": "trainium-4",
+        "machine": "i-0late",
+        "day": 20,
+        "hours": 3,
+        "billed_hours": 1,
+    }
+    lines, records = tables(added(late)(sound()))
+    later = {"line_item_usage_start_date": "2026-07-25 10:00:00", "line_item_usage_end_date": "2026-07-25 11:00:00"}
+    more = [] if is_newest else [lines[0] | later | {"line_item_resource_id": "i-0other"}]
+    with Lab({"2026-07": [*lines, *more]}, records) as lab:
+        rows = lab.ask("select verdict, monthly_cost_usd is not null from mart_portfolio", "mart_portfolio")
+    assert rows == [expected]
 
 
 def test_a_run_that_is_billed_in_part_has_no_unit_cost() -> None:

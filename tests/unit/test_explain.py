@@ -28,6 +28,7 @@ from pipelines.explain.command import app
 from pipelines.explain.lines import Explanation, behind
 from pipelines.explain.query import Question, for_day, for_invoice, for_run
 from pipelines.explain.tables import agreed
+from pipelines.explain.terminal import Label, grid, readable
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 
@@ -439,3 +440,41 @@ def test_a_run_in_two_currencies_is_explained_in_one_of_them(tmp_path: Path) -> 
     assert "level: the daily ledger and 1 line (list, effective, billed)" in sums
     with pytest.raises(UsageError, match="'EUR' is not a known currency of these lines; the currencies are NOK, USD"):
         explained(config, lambda marts: for_run(marts, "good", "EUR"), lambda found: None)
+
+
+def test_names_that_would_be_cut_beyond_recognition_are_below_their_row() -> None:
+    head = ("account", "bucket", "category", "service", "family", "effective USD", "billed USD")
+    rows = [
+        ("333344445555", "capacity_unused", "Usage", "AmazonEC2", "gpu", "1,965.38", "1,895.63"),
+        ("012345678901", "commitment_unused", "Purchase", "ComputeSavingsPlans", "", "9.37", "558.00"),
+        (Label("total"), "", "", "", "", "1,974.75", "2,453.63"),
+    ]
+    part = {"head": head, "rows": [{"cells": row, "note": ""} for row in rows], "names": 5}
+
+    shown_head, shown = readable(part, 80)
+    assert [row["note"] for row in shown] == ["service AmazonEC2; family gpu", "service ComputeSavingsPlans", ""]
+    assert grid(shown_head, [row["cells"] for row in shown], 2, 80) == [
+        "account       bucket             category  effective USD  billed USD",
+        "333344445555  capacity_unused    Usage          1,965.38    1,895.63",
+        "012345678901  commitment_unused  Purchase           9.37      558.00",
+        "total                                           1,974.75    2,453.63",
+    ]
+    assert readable(part, 120) == (head, part["rows"])
+
+
+def test_a_value_of_the_run_tag_is_named_with_what_it_is(tmp_path: Path) -> None:
+    lines = [
+        instance_hour(
+            "2026-07-03T10", f"i-{run}", "p5.48xlarge", "55.04", resource_tags=json.dumps({"user_run_id": run})
+        )
+        for run in ("ft-alpha", "prod")
+    ]
+    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: lines}))
+    publish_tables(config, EXPLAIN_TABLES)
+    for run, sentence in {
+        "ft-alfa": "'ft-alfa' is not a known run; did you mean ft-alpha?",
+        "prod": "'prod' is a value of the run tag, probably not a run: the value names a kind of use; "
+        "detail_provisional_run has its cost.",
+    }.items():
+        with pytest.raises(UsageError, match=re.escape(sentence)), explanation(config, lambda m, r=run: for_run(m, r)):
+            pass

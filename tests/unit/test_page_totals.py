@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.catalog import load_catalog
-from pipelines.present.formats import exact_usd
+from pipelines.present.formats import exact_usd, span
 from pipelines.present.render import templates
 
 
@@ -85,7 +86,13 @@ def test_the_cost_of_a_workload_counts_failed_runs_and_knows_what_it_lacks() -> 
 
 @pytest.mark.parametrize(
     ("amount", "shown"),
-    [("0E-10", "$0.00"), ("-0.0031500000", "−$0.00315"), ("12.3000000000", "$12.30"), ("1200", "$1,200.00")],
+    [
+        ("0E-10", "$0.00"),
+        ("-0.0031500000", "−$0.00315"),
+        ("0.0000000224", "$0.0000000224"),
+        ("12.3000000000", "$12.30"),
+        ("1200", "$1,200.00"),
+    ],
 )
 def test_a_difference_is_exact(amount: str, shown: str) -> None:
     """Next to amounts that are equal in cents, less than a cent would be no figure."""
@@ -280,3 +287,17 @@ def test_words_for_a_use_and_use_without_a_gap_are_probably_no_run() -> None:
 def test_a_recorded_run_is_not_provisional_and_a_policy_turns_them_off() -> None:
     assert provisional("RECORDED|01|1") == []
     assert provisional("tune-7|01|2", is_on=False) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "shown"),
+    [
+        (datetime(2026, 6, 5), datetime(2026, 6, 6), "5 Jun 2026"),
+        (datetime(2026, 6, 30, 10), datetime(2026, 7, 2), "30 Jun – 1 Jul 2026"),
+        (datetime(2026, 6, 5, 10), datetime(2026, 6, 6, 0, 1), "5–6 Jun 2026"),
+        (datetime(2026, 6, 5), datetime(2026, 6, 5), "5 Jun 2026"),
+        (date(2026, 6, 5), date(2026, 6, 6), "5–6 Jun 2026"),
+    ],
+)
+def test_a_time_that_ends_at_midnight_ends_the_day_before(first: date, last: date, shown: str) -> None:
+    assert span([first, last]) == shown

@@ -113,6 +113,13 @@ def test_many_wide_rows_of_a_star_keep_their_costs(built_company: Company, capsy
     assert "workload_id" not in listed[1]
 
 
+def test_a_long_name_leaves_room_for_other_columns(built_company: Company, capsys: Captured, terminal: None) -> None:
+    sql = f"from (values ('{'long ' * 15}', 'gpu', 7, '{'x' * 80}')), range(11)"
+    shown = lines(capsys, built_company, sql)
+    assert sum(bool(re.search(r"long ?… │ gpu +│ +7 │", line)) for line in shown) == 11
+    assert max(map(len, shown)) <= 80
+
+
 def test_columns_that_the_query_names_stay(built_company: Company, capsys: Captured, terminal: None) -> None:
     """20 rows stay a table where words and names of columns can go on below, and are blocks where they cannot."""
     sql = f"select 'x' as run_id, '{'y ' * 40}' as model, 1.5 as effective_cost_usd from range(20)"
@@ -129,7 +136,7 @@ def test_columns_that_the_query_names_stay(built_company: Company, capsys: Captu
 @pytest.mark.parametrize(
     ("sql", "suggestion"),
     [
-        ("select * from mart_run_cots", 'Did you mean "mart_run_cost"?'),
+        ("select * from mart_run_cots", 'exist; did you mean "mart_run_cost"? `trainledger query` without'),
         ("select run_idd from mart_run_cost", 'Candidate bindings: "run_id"'),
     ],
 )

@@ -106,6 +106,28 @@ def test_a_month_is_no_day_and_a_time_has_its_zone(name: str, value: object, sho
     assert example("marts/mart_run_cost", [{name: value}]) == shown
 
 
+@pytest.mark.parametrize(
+    ("name", "title", "failure"),
+    [
+        ("a_usd_not_null", "a_usd is never null", "a_usd is null"),
+        ("a_usd_not_negative", "a_usd is never negative", "a_usd is negative"),
+        ("kind_in_set", "kind is one of gpu, cpu", "kind is not one of gpu, cpu"),
+        ("a_ratio_between", "a_ratio lies between 0 and 1", "a_ratio does not lie between 0 and 1"),
+    ],
+)
+def test_a_warning_is_titled_by_what_failed(name: str, title: str, failure: str) -> None:
+    one = check(check=name, title=title, severity="warn", passed=False)
+    assert sentence(one).startswith(f"{failure}: 1 row")
+    (row,) = failed_checks([one], "warn")
+    assert row["title"] == failure and sentence(row).startswith(f"{failure}: 1 row")
+
+
+@pytest.mark.parametrize("name", ["tokens_seen", "tokens_by_steps", "total_tokens"])
+@pytest.mark.parametrize("value", [26214400, 26214400.0, "26214400.0000000000"])
+def test_tokens_are_counted_in_thousands_and_without_decimals(name: str, value: object) -> None:
+    assert example("marts/mart_run_cost", [{name: value}]).endswith(" 26,214,400")
+
+
 def test_the_owner_is_who_the_configuration_names() -> None:
     assert sentence(check(), {"ml-finops": "ana@acme.dev"}).endswith(" Owner: ana@acme.dev.")
 
