@@ -7,6 +7,7 @@ import stat
 import tempfile
 import zipfile
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def test_a_source_of_runs_that_is_no_folder_is_refused(pack: Path, tmp_path: Pat
     inputs = json.loads(opened.read("inputs.json"))
     inputs["runs"][0]["name"] = name
     with pytest.raises(CheckError, match="is not a path inside"):
-        read_again(opened, inputs, tmp_path / "logs")
+        read_again(opened, inputs, tmp_path / "logs", date(2026, 8, 1))
     opened.close()
     assert not (tmp_path / "logs").exists()
 
