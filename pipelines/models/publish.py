@@ -209,10 +209,9 @@ def _reading_checks(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[
         for month in months
         for table, sentences in warehouse.bill.warnings(month).items()
     ]
-    # A registration is read as it is, or refused.
-    for what in ("training runs", "serving", "reservations", "commitments", "invoices", "capacity offers"):
-        if RECORDS[what].sources(warehouse.settings):
-            found.append((f"raw/{RECORDS[what].tables[0]}", None, RECORDS[what].warnings(warehouse)))
+    for records in RECORDS.values():
+        if records.sources(warehouse.settings):
+            found.append((f"raw/{records.tables[0]}", None, records.warnings(warehouse)))
     costs = _tagged_costs(builder) if any(ASIDE in one for _, _, sentences in found for one in sentences) else {}
     for table, period, sentences in found:
         result = CheckResult(

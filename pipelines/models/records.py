@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipelines.base.code import code_digest
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError, SourceError
 from pipelines.base.parse import parse_json
 from pipelines.ingest.inventory import commitments, invoices, offers, reservations
-from pipelines.ingest.inventory.registrations import PUBLISHED, read_registrations, registrations_fingerprint
+from pipelines.ingest.inventory.registrations import PUBLISHED, SCHEMAS, read_registrations, registrations_fingerprint
 from pipelines.ingest.runs.event_log import FUTURE
 from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
 from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
@@ -119,23 +119,31 @@ def _serving(warehouse: Warehouse) -> Read:
 
 
 def _registrations(warehouse: Warehouse) -> Read:
-    """SourceError when a recorded one has changed, or what is recorded of them is lost."""
+    """As recorded, with a warning, where a recorded one has changed or a file is malformed.
+
+    SourceError where what is recorded of them is lost.
+    """
     for key in (f"raw/{table}" for table in PROOF_TABLES):
         if not warehouse.lake.is_whole(key):
             raise SourceError(
                 f"{warehouse.store.uri(f'tables/{key}')} has lost what it recorded of registrations; restore it from a "
                 "backup, or remove it: each registration is then new and counts only if no result of it is published."
             )
-    known, runs = (
-        pl.read_parquet(files).to_dicts() if (files := warehouse.lake.files(f"raw/{table}")) else []
-        for table in PROOF_TABLES
-    )
     # Tables of earlier versions do not have what was published.
-    before = {(row["registration"], ""): row.get("published_types") for row in known}
-    before |= {(row["registration"], row["run_id"]): row.get("published_types") for row in runs if row["excluded_on"]}
+    tables = {
+        table: pl.concat([pl.DataFrame(schema=SCHEMAS[table]), *map(pl.read_parquet, files)], how="diagonal")
+        for table in PROOF_TABLES
+        for files in [warehouse.lake.files(f"raw/{table}")]
+    }
+    known, runs = (table.to_dicts() for table in tables.values())
+    before = {(row["registration"], ""): row["published_types"] for row in known}
+    before |= {(row["registration"], row["run_id"]): row["published_types"] for row in runs if row["excluded_on"]}
     recorded = {row["registration"]: row["seal"] for row in known}
     excluded = {(row["registration"], row["run_id"]): row["excluded_on"] for row in runs if row["excluded_on"]}
-    return read_registrations(warehouse.settings.proof, recorded, _published(warehouse), before, excluded), []
+    try:
+        return read_registrations(warehouse.settings.proof, recorded, _published(warehouse), before, excluded), []
+    except MalformedError as error:
+        return tables, [f"{error} Until then, only what earlier builds recorded of registrations counts."]
 
 
 def _published(warehouse: Warehouse) -> pl.DataFrame:

@@ -13,11 +13,12 @@ from support.bills import instance_hour, one_attempt, write_config, write_events
 from support.lab import Lab
 from support.ledgers import ask, publish_tables
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError, SourceError
 from pipelines.config.sources import ProofSource
 from pipelines.ingest.inventory.registrations import REGISTRATION, RUN, read_registrations
 from pipelines.models.checks import failing_rows
 from pipelines.models.contract import load_contract
+from pipelines.models.records import RECORDS
 
 COMPARISON, PROOF = "mart_silicon_comparison", "stg_proof__registration"
 GOOD = """
@@ -109,7 +110,7 @@ def test_nothing_is_registered_where_nothing_is_configured() -> None:
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, texts: list[str], sentences: list[str]) -> None:
-    with pytest.raises(SourceError) as refused:
+    with pytest.raises(MalformedError) as refused:
         read(tmp_path / "registered", *texts)
     for sentence in sentences:
         assert sentence in str(refused.value)
@@ -215,30 +216,45 @@ def test_results_stay_published_under_another_label_and_where_their_runs_are_gon
     }
 
 
-def test_a_registration_edited_or_removed_after_a_build_stops_the_next(tmp_path: Path) -> None:
-    """The first build records the seal; a margin loosened after the runs, or a file deleted, is refused by name."""
+def test_a_registration_edited_or_removed_after_a_build_counts_as_it_was_recorded(tmp_path: Path) -> None:
+    """The first build records the seal. A margin loosened after the runs, a file that is deleted or malformed, and an
+    exclusion that goes once the results show whether it is wanted: each is named, changes nothing and stops no build.
+    """
     folder = tmp_path / "registered"
     folder.mkdir()
     file = folder / "july.toml"
-    file.write_text(GOOD)
     export = write_export(tmp_path, {"2026-07": [instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04")]})
     config = write_config(tmp_path, billing=export, registrations=folder)
-    builder = publish_tables(config, ["stg_proof__registration"])
-    published = builder.lake.publications.newest()
-    file.write_text(GOOD.replace("0.02", "0.2"))
-    with pytest.raises(SourceError, match="registration first was changed after it was recorded"):
-        publish_tables(config, ["stg_proof__registration"])
-    file.unlink()
-    with pytest.raises(SourceError, match="first was recorded and is missing"):
-        publish_tables(config, ["stg_proof__registration"])
-    assert builder.lake.publications.newest() == published
-    file.write_text(GOOD + EXCLUDED)
-    publish_tables(config, ["stg_proof__registration"])
-    # So is an exclusion that is gone, or of an earlier day, once the results show whether it is wanted.
+    sql = f"select registration, quality_margin, run_id, excluded_on from {PROOF} order by all"
+
+    def built(text: str | None) -> tuple[list[tuple[object, ...]], str]:
+        """The rows of the table, and the warning of reading."""
+        if text is None:
+            file.unlink()
+        else:
+            file.write_text(text)
+        builder = publish_tables(config, [PROOF])
+        return ask(builder, sql).rows(), " ".join(RECORDS["registrations"].warnings(builder.warehouse))
+
+    kept = "Until then, only what earlier builds recorded of registrations counts."
+    assert built("[[registration")[0] == []
+    first = [("first", 0.02, None, None)]
+    assert built(GOOD) == (first, "")
+    loose = GOOD.replace("0.02", "0.2")
+    for text, warning in (
+        (loose, "registration first was changed after it was recorded"),
+        (None, "Registration first was recorded and is missing"),
+        (GOOD + "marign = 1", "unknown key 'marign'"),
+        (GOOD + LATER, "contradict each other"),
+    ):
+        rows, warned = built(text)
+        assert (rows, warned.endswith(kept)) == (first, True)
+        assert warning in warned
+    excluded = [("first", 0.02, "run-7", date(2026, 7, 2))]
+    assert built(GOOD + EXCLUDED) == (excluded, "")
     for text, now in ((GOOD, "missing"), (GOOD + EXCLUDED.replace("07-02", "07-01"), "of 2026-07-01 now")):
-        file.write_text(text)
-        with pytest.raises(SourceError, match=f"exclusion of run run-7 of 2026-07-02 was recorded .* and is {now}"):
-            publish_tables(config, ["stg_proof__registration"])
+        rows, warned = built(text)
+        assert rows == excluded
+        assert f"exclusion of run run-7 of 2026-07-02 was recorded for registration first and is {now}" in warned
     newer = LATER.replace("cost_basis", 'supersedes = "first"\ncost_basis')
-    file.write_text(GOOD + newer)
-    publish_tables(config, ["stg_proof__registration"])
+    assert built(GOOD + newer) == ([("first", 0.02, None, None), ("second", 0.02, None, None)], "")

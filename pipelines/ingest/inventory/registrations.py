@@ -1,7 +1,7 @@
 """Pre-registrations of comparisons: TOML files with metric, margin, runs and basis, written before the runs are seen.
 
-A registration is never edited: the first build that reads it records a seal of its content, and later builds refuse
-any other. A change is a new registration, dated, that supersedes it. Exclusions of runs are entries that cite one.
+A registration is never edited: the first build that reads it records a seal of its content, and no other content
+counts. A change is a new registration, dated, that supersedes it. Exclusions of runs are entries that cite one.
 With both is kept which results were published when a build first read them: a date in a file may be of any day.
 """
 
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import Field, ValidationError
 
-from pipelines.base.errors import SourceError, listing
+from pipelines.base.errors import MalformedError, listing
 from pipelines.base.parse import ParseError, parse_toml
 from pipelines.config.fields import Frozen
 from pipelines.config.mistakes import first_mistake
@@ -100,7 +100,7 @@ def read_registrations(
     concern a registration, or a run that it excludes, as they were when it was first read: by its name and the run,
     empty for the registration itself. `excluded` has the day of each exclusion that was recorded, by the same.
 
-    Raises SourceError for a missing or unknown key, for registrations that contradict each other or the recorded
+    Raises MalformedError for a missing or unknown key, for registrations that contradict each other or the recorded
     seals, and for exclusions that cite none, or are no longer as they were recorded.
     """
     registered: dict[str, tuple[str, Registration]] = {}
@@ -109,7 +109,7 @@ def read_registrations(
         for entry in file.registration:
             if entry.name in registered:
                 other = registered[entry.name][0]
-                raise SourceError(f"{where}: registration {entry.name} is also in {other}; give it another name.")
+                raise MalformedError(f"{where}: registration {entry.name} is also in {other}; give it another name.")
             registered[entry.name] = (where, entry)
         exclusions += [(where, entry) for entry in file.exclusion]
     _refuse_edited(source, registered, recorded)
@@ -119,12 +119,12 @@ def read_registrations(
         cited = (entry.registration, entry.run_id)
         mistake = _mistake(entry, registered, superseded) or ("occurs twice; keep one" if cited in seen else None)
         if mistake:
-            raise SourceError(f"{where}: the exclusion of run {entry.run_id} {mistake}.")
+            raise MalformedError(f"{where}: the exclusion of run {entry.run_id} {mistake}.")
         seen[cited] = entry.excluded_on
     for (name, run), day in sorted(excluded.items()):
         if name not in superseded and (now := seen.get((name, run))) != day:
             found = f"of {now} now" if now else "missing"
-            raise SourceError(
+            raise MalformedError(
                 f"The exclusion of run {run} of {day} was recorded for registration {name} and is {found}; put it back "
                 f"as it was, or write a registration of a later day that supersedes {name}."
             )
@@ -195,15 +195,15 @@ def _files(source: ProofSource) -> Iterator[tuple[str, File]]:
             continue
         where = store.uri(item.key)
         if item.size > _LARGEST_BYTES:
-            raise SourceError(f"{where} has {item.size:,} bytes, too many for registrations; check what it is.")
+            raise MalformedError(f"{where} has {item.size:,} bytes, too many for registrations; check what it is.")
         try:
             content = parse_toml(store.read(item.key))
         except ParseError as error:
-            raise SourceError(f"{where} {error}.") from None
+            raise MalformedError(f"{where} {error}.") from None
         try:
             yield where, File(**content)
         except ValidationError as error:
-            raise SourceError(first_mistake(error, where, content, ("registration", "exclusion"))) from None
+            raise MalformedError(first_mistake(error, where, content, ("registration", "exclusion"))) from None
 
 
 def _refuse_edited(
@@ -213,43 +213,43 @@ def _refuse_edited(
     for name, seal in sorted(recorded.items()):
         if name not in registered:
             folder = source.registrations or "the configuration ([proof] registrations)"
-            raise SourceError(f"Registration {name} was recorded and is missing from {folder}; {fix}.")
+            raise MalformedError(f"Registration {name} was recorded and is missing from {folder}; {fix}.")
         where, entry = registered[name]
         if entry.seal != seal:
             seals = f"sha256 {seal[:12]} then, {entry.seal[:12]} now"
-            raise SourceError(f"{where}: registration {name} was changed after it was recorded ({seals}); {fix}.")
+            raise MalformedError(f"{where}: registration {name} was changed after it was recorded ({seals}); {fix}.")
 
 
 def _superseded(registered: Mapping[str, tuple[str, Registration]]) -> dict[str, str]:
     """The newer registration of each that is superseded by one of the same workload.
 
     One of another workload takes the place of a registration whose workload id is wrong: no run has it. If a run has
-    it after all, the older one stays in force for that run. SourceError for registrations that contradict each other.
+    it after all, the older one stays in force for that run. MalformedError for those that contradict each other.
     """
     newer_of: dict[str, str] = {}
     for name, (where, entry) in registered.items():
         runs = [run for pair in entry.pairs for run in (pair.gpu, pair.trainium)]
         if twice := next((run for run in runs if runs.count(run) > 1), None):
-            raise SourceError(f"{where}: registration {name} names run {twice} in two pairs; keep one.")
+            raise MalformedError(f"{where}: registration {name} names run {twice} in two pairs; keep one.")
         if entry.supersedes is None:
             continue
         if entry.supersedes not in registered:
-            raise SourceError(f"{where}: registration {name} supersedes {entry.supersedes}, which no file holds.")
+            raise MalformedError(f"{where}: registration {name} supersedes {entry.supersedes}, which no file holds.")
         older = registered[entry.supersedes][1]
         if older.registered_on >= entry.registered_on:
             of_older = f"{older.name} of {older.registered_on}"
-            raise SourceError(
+            raise MalformedError(
                 f"{where}: registration {name} supersedes {of_older}; it must be of a later registered_on."
             )
         if (other := newer_of.setdefault(older.name, name)) != name:
-            raise SourceError(f"{where}: registration {name} and {other} both supersede {older.name}.")
+            raise MalformedError(f"{where}: registration {name} and {other} both supersede {older.name}.")
     workloads = {name: entry.workload_id for name, (_, entry) in registered.items()}
     superseded = {older: newer for older, newer in newer_of.items() if workloads[older] == workloads[newer]}
     in_force: dict[str, str] = {}
     for name, (where, entry) in registered.items():
         if name not in superseded and (other := in_force.setdefault(entry.workload_id, name)) != name:
             reason = f"{other} and {name} are both of the workload {entry.workload_id} and contradict each other"
-            raise SourceError(f"{where}: registrations {reason}; name the superseded one in the later.")
+            raise MalformedError(f"{where}: registrations {reason}; name the superseded one in the later.")
     return superseded
 
 
