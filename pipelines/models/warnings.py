@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from textwrap import shorten
 from typing import Any
 
 from pipelines.base.console import counted
@@ -93,7 +94,7 @@ def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
     for row in sample[:1]:
         # A warning of a reader is a sentence already.
         if text := next((row[name] for name in _SENTENCES if name in row), None):
-            return str(text)[:LONGEST]
+            return shorten(str(text), 2 * LONGEST, placeholder=" …")
         contract = _contract(table)
         key = contract.key if contract else ()
         known = {name: value for name, value in row.items() if value not in (None, "")}
