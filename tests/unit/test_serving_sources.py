@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support.bills import write_events
 
 from pipelines.base.aws import aws_session
 from pipelines.config.settings import Settings
@@ -258,6 +259,24 @@ def test_neuron_monitor_shows_the_machine_and_when_it_was_idle(tmp_path: Path) -
         ("11:20", True, None),
     ]
     assert found.warnings == []
+
+
+def test_a_monitor_of_cores_takes_no_part_of_a_machine_that_a_server_holds(tmp_path: Path) -> None:
+    """Two servers that hold all of i-0a have half each: its model would cost half."""
+    busy = 'neuroncore_utilization_ratio{instance_id="i-0a",instance_type="inf2.xlarge",neuroncore="0"} 0.5\n'
+    for clock in ("1000", "1010"):
+        (tmp_path / "n" / "cores-1").mkdir(exist_ok=True, parents=True)
+        (tmp_path / "n" / "cores-1" / f"20260701T{clock}00Z.txt").write_text(busy)
+    started = {"event": "server_started", "server_id": "s", "at": "2026-07-01T10:00:00Z", "model": "m"}
+    write_events(tmp_path / "e", [{**started, "resource": "i-0a"}])
+    cores = ServingSource(name="cores", kind="neuron_monitor", location=str(tmp_path / "n"))
+    found = read_serving([cores, ServingSource(name="servers", location=str(tmp_path / "e"))])
+    assert found.tables[SERVER]["server_id"].to_list() == ["s"]
+    assert found.tables[TRAFFIC]["server_id"].to_list() == []
+    assert found.warnings[-1] == (
+        "Server cores-1 monitors a machine that a server of another [[serving]] source holds; only the other counts. "
+        "Remove it from cores."
+    )
 
 
 def test_cached_tokens_are_apart_and_percentiles_are_interpolated(tmp_path: Path) -> None:
