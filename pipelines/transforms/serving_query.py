@@ -20,7 +20,7 @@ QUERIES = {
     # Batches and flexible requests wait, so no endpoint takes their place. What is not billed by KINDS has no tokens. A
     # price of zero is unknown.
     "detail_bedrock_usage_daily": """
-        select model, billing_currency, payer_account_id, region_id, usage_date, tier,
+        select model, billing_currency, payer_account_id, region_id, usage_date, tier, usage_type,
             case when token_kind like 'cache_write%' then 'cache_write' else token_kind end as token_kind,
             case when count(million_tokens) = count(*) then sum(million_tokens) end as million_tokens,
             case when count(nullif(list_cost_usd, case when million_tokens > 0 then 0 end)) = count(*)

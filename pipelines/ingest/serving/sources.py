@@ -18,7 +18,7 @@ _CALLED = ["account_id", "region_id", "started_at"]
 def read_serving(sources: Sequence[ServingSource], answered: cloudwatch.Answered | None = None) -> ServingRecords:
     """The tables of all sources. A damaged file is skipped with a warning; `answered` has what APIs answered already.
 
-    A server of two sources is the first's, and a monitor of cores counts only where no other source has a server. A call
+    A server of two sources is the first's, and a monitor of cores counts where no other source has a server. A call
     counts once over all logs, and CloudWatch counts only hours of which no log of its account and region has calls.
     """
     frames: dict[str, list[pl.DataFrame]] = {name: [table(name, [])] for name in SCHEMAS}
