@@ -89,7 +89,7 @@ summed as (
         known_sum(busy_cost_usd), known_sum(list_cost_usd), known_sum(effective_cost_usd), sum(billed_cost_usd),
         sum(measured_seconds) >= sum(up_seconds), case when count(output_tokens) > 0 then 'metrics' else 'none' end,
         max(evidence), case when known_sum(effective_cost_usd) is null
-                then 'cost: the bill does not show what the use of a commitment or of a Capacity Block cost'
+                then 'cost: the bill does not show what a commitment, a Capacity Block or a dedicated host costs for this use'
             when sum(measured_seconds) < sum(up_seconds)
                 then 'traffic: the time the servers were up is not all recorded or not all on the bill'
             when count(capacity_tokens) = 0 then 'capacity: no hour is known in which a latency target held' end
