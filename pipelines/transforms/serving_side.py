@@ -208,7 +208,7 @@ def _managed(usage: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> It
                     spent = pl.when(cost.null_count() == 0).then(cost.cast(pl.Float64).sum())
                     sums.append(spent.alias(f"{part}_{basis}_usd"))
         found = _days(own, billed, *sums) | {"uncounted": _uncounted(usage, model, currency, billed)}
-        yield _of_bedrock(model, currency, found, _hourly(calls, model, billed))
+        yield _of_bedrock(model, currency, found, calls, billed)
 
 
 def _uncounted(usage: pl.DataFrame, model: Any, currency: Any, billed: Sequence[date]) -> str | None:
@@ -230,21 +230,19 @@ def _reserved(paid: pl.DataFrame, usage: pl.DataFrame, bill: pl.DataFrame, calls
     for (model, currency, tier), recent, billed in _used(paid, bill, "model", "billing_currency", "tier"):
         found = _days(recent.with_columns(_COUNTS), billed, pl.col(*_COUNTED).sum(), pl.col("is_measured").all())
         found |= {"uncounted": _uncounted(unknown, model, currency, billed)}
-        yield _of_bedrock(model, currency, found, _hourly(calls, model, billed), is_capacity=True, tier=str(tier))
-
-
-def _hourly(calls: pl.DataFrame, model: Any, billed: Sequence[date]) -> pl.Series:
-    """Tokens of the model's hours on these days that a log shows."""
-    return calls.filter(pl.col("hour_started_at").dt.date().is_in(billed), model=model)["tokens"].cast(pl.Float64)
+        yield _of_bedrock(model, currency, found, calls, billed, str(tier))
 
 
 def _of_bedrock(
-    model: Any, currency: Any, found: Row, hourly: pl.Series, is_capacity: bool = False, **more: Any
+    model: Any, currency: Any, found: Row, calls: pl.DataFrame, billed: Sequence[date], tier: str | None = None
 ) -> Side:
+    is_capacity = tier is not None
+    own = calls.filter(pl.col("hour_started_at").dt.date().is_in(billed), model=model, is_capacity=is_capacity)
+    hourly = own["tokens"].cast(pl.Float64)
     daily = found["days"].select(pl.sum_horizontal(_COUNTED)).to_series()
     hour: Any = hourly.max() or 0.0
     # A log of one account or region among several, or of some days, need not have the busiest hour.
     is_measured = not hourly.is_empty() and hourly.sum() >= 0.99 * float(daily.sum())
-    about = {"is_peak_measured": is_measured, "is_capacity": is_capacity}
+    about = {"is_peak_measured": is_measured, "is_capacity": is_capacity, "tier": tier}
     about |= {"peak": max(float(daily.max() or 0) / 86400, hour / 3600)}
-    return Side(str(model), str(currency), BEDROCK, BEDROCK, **found, **about, **more)
+    return Side(str(model), str(currency), BEDROCK, BEDROCK, **found, **about)

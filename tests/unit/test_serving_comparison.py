@@ -76,7 +76,7 @@ UNITS: dict[str, Any] = {
     "is_measured": pl.Boolean, **dict.fromkeys(("input_tokens", "cache_read_tokens", "cache_write_tokens",
     "output_tokens", "list_cost_usd", "effective_cost_usd"), pl.Float64),
 }  # fmt: skip
-CALLS = {"model": pl.String, "hour_started_at": pl.Datetime, "tokens": pl.Float64}
+CALLS = {"model": pl.String, "is_capacity": pl.Boolean, "hour_started_at": pl.Datetime, "tokens": pl.Float64}
 BILL = {"payer_account_id": pl.String, "billing_currency": pl.String, "billing_month": pl.Date, "newest_date": pl.Date}
 
 
@@ -118,7 +118,7 @@ def called(prices: dict[str, float], millions: list[float], tier: str = "standar
 def logged(millions: list[float], peak: float) -> list[dict[str, Any]]:
     """A log of so many million tokens on each day of WEEKS, by week, in four hours alike, and an hour of `peak` tokens
     a second."""
-    most = {"model": "chat", "hour_started_at": datetime(2026, 7, 6, 12), "tokens": peak * 3600}
+    most = {"model": "chat", "hour_started_at": datetime(2026, 7, 6, 12), "tokens": peak * 3600, "is_capacity": False}
     return [most] + [
         most | {"hour_started_at": datetime(day.year, day.month, day.day, hour), "tokens": count * 1e6 / 4}
         for week, count in zip(WEEKS, millions, strict=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.lab import Lab
 
+from pipelines.config.decisions import Decisions, Serving
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.serving.records import SERVER, TRAFFIC, records
 
@@ -288,6 +289,28 @@ def test_hours_of_provisioned_throughput_without_a_call_are_idle(
     with Lab({MONTH: bill}, {}, serving={TRAFFIC: calls, SERVER: []}) as made:
         per_million, evidence = (None, "none") if idle is None else (Decimal("12.25"), "log")
         assert made.ask(read, name) == [(Decimal("98.00"), idle, idle is not None, per_million, evidence)]
+
+
+@pytest.mark.parametrize(("account", "resource"), [(ACCOUNT, "p1"), ("999900009999", None)])
+def test_calls_of_other_tokens_do_not_show_the_busiest_hour(account: str, resource: str | None) -> None:
+    """100 million tokens on demand in an hour, and a log of as many, all day long: of Provisioned Throughput, or of an
+    account that is not on the bill.
+    """
+    unit = f"arn:aws:bedrock:us-west-2:{ACCOUNT}:provisioned-model/p1"
+    paid = {"line_item_product_code": "AmazonBedrock", "line_item_operation": ""}
+    on_demand = line(0, "", "USW2-Qwen3-32B-input-tokens", "100", pricing_unit="1K tokens", **paid)
+    use = "USW2-Qwen3-32B-ProvisionedThroughput-NoCommit-ModelUnits"
+    bill = [on_demand | {"line_item_usage_amount": "100000"}, line(0, unit, use, "24.50", pricing_unit="hour", **paid)]
+    call = {"model": "Qwen3 32B", "resource_id": resource, "account_id": account, "region_id": "us-west-2"}
+    call |= {"request_count": 1, "input_tokens": 5_000_000, "output_tokens": 0, "is_quiet": False}
+    hours = (TEN + number * HOUR for number in range(-10, 14))
+    calls = [call | {"started_at": begin, "ended_at": begin + HOUR} for begin in hours]
+    other = Serving(model="Qwen3 32B", usd_per_hour=1, tokens_per_second=700, output_ratio=0.01, source="a benchmark")
+    name = "mart_serving_comparison"
+    read = f"select missing_evidence from {name} where baseline_tier is null"
+    with Lab({MONTH: bill}, {}, serving={TRAFFIC: calls, SERVER: []}, decisions=Decisions(serving=(other,))) as made:
+        ((lacking,), *_) = made.ask(f"{read} and candidate_source is not null", name)
+    assert "the busiest hour is not known" in lacking
 
 
 def test_hours_of_an_endpoint_that_a_training_plan_paid_are_its_servers() -> None:
