@@ -7,7 +7,8 @@ QUERIES = {
             max(region_id) as region_id,
             case when count(distinct precision) = 1 then max(precision) end as precision,
             cast(hour_started_at as date) as usage_date, hour_started_at,
-            sum(measured_seconds) >= 0.99 * sum(up_seconds) as is_measured,
+            sum(measured_seconds) >= 0.99 * sum(up_seconds) and count(input_tokens) >= count(output_tokens)
+                as is_measured,
             sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens, 0 as cache_write_tokens,
             sum(output_tokens) as output_tokens, sum(up_seconds) as up_seconds,
             max(capacity_tokens_per_second) as capacity_tokens_per_second,

@@ -12,10 +12,10 @@ hourly as (
     select server_id, cast(date_trunc('hour', started_at) as timestamp) as hour_started_at, 1 as row_no,
         sum(unix_ms(ended_at) - unix_ms(started_at)) as up_ms, sum(request_count) as request_count,
         sum(case when output_tokens is not null then unix_ms(ended_at) - unix_ms(started_at) else 0 end) as measured_ms,
-        sum(error_count) as error_count, sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens,
+        sum(error_count) as error_count, case when count(input_tokens) >= count(output_tokens) then sum(input_tokens) end as input_tokens,
         case when count(output_tokens) = count(*)
             then served_tokens(sum(input_tokens), sum(cache_read_tokens), sum(output_tokens)) end as served_tokens,
-        sum(output_tokens) as output_tokens, avg(running_count) as running_count, avg(waiting_count) as waiting_count,
+        sum(cache_read_tokens) as cache_read_tokens, sum(output_tokens) as output_tokens, avg(running_count) as running_count, avg(waiting_count) as waiting_count,
         max(ttft_p90_seconds) as ttft_p90_seconds, max(itl_p90_seconds) as itl_p90_seconds
     from stretch group by server_id, date_trunc('hour', started_at)
 ),

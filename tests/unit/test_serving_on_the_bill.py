@@ -313,6 +313,32 @@ def test_calls_of_other_tokens_do_not_show_the_busiest_hour(account: str, resour
     assert "the busiest hour is not known" in lacking
 
 
+def test_input_tokens_that_are_not_recorded_are_unknown_and_not_none() -> None:
+    """2 hours at 55.04, each with a million output tokens, 9 million input tokens in one of them and an unknown number
+    in the other: 55.04 per million output tokens, nothing per million of all, and no traffic that another way prices.
+    """
+    up = {"server_id": "s", "model": "m", "resource_id": "i-0a", "evidence": "imds"}
+    traffic = {"server_id": "s", "model": "m", "output_tokens": 1_000_000, "cache_read_tokens": 0, "request_count": 5}
+    found = records(
+        ServingSource(name="servers", location="servers"),
+        [{**up, "started_at": TEN, "stopped_at": TEN + 2 * HOUR}],
+        [
+            traffic | {"started_at": TEN, "ended_at": TEN + HOUR, "input_tokens": 9_000_000},
+            traffic | {"started_at": TEN + HOUR, "ended_at": TEN + 2 * HOUR},
+        ],
+    )
+    serving = {name: frame.to_dicts() for name, frame in found.tables.items()}
+    name, compared = "mart_inference_cost_daily", "mart_serving_comparison"
+    read = "select cost_per_million_output_usd, cost_per_million_total_usd, input_tokens, missing_evidence "
+    other = Serving(model="m", candidate_model="x", input_usd=1, output_usd=1, source="a price list")
+    with Lab({MONTH: [machine(0), machine(1)]}, {}, serving=serving, decisions=Decisions(serving=(other,))) as made:
+        lacking = "traffic: the input tokens are not all recorded"
+        assert made.ask(f"{read} from {name}", name) == [(Decimal("55.04"), None, None, lacking)]
+        read = "select tokens_per_month, candidate_cost_per_month_usd, verdict_reason"
+        ((*figures, reason),) = made.ask(f"{read} from {compared}", compared)
+    assert figures == [None, None] and "the tokens of no day are completely known" in reason
+
+
 def test_hours_of_an_endpoint_that_a_training_plan_paid_are_its_servers() -> None:
     """One ml.p5.48xlarge from 10:00 to 13:00 for 300.00 upfront, 100.00 an hour. How AWS bills the hours of an endpoint
     under a plan is unverified (facts 3.5, standards-2026 4): assumed is a `Host:` line at nothing. The server is up in

@@ -453,6 +453,14 @@ def test_answers_of_cloudwatch_are_calls_by_hour(tmp_path: Path) -> None:
     ]
 
 
+def test_an_hour_that_was_still_open_in_an_answer_counts_as_a_later_one_has_it(tmp_path: Path) -> None:
+    """The answers are read by name: `july` before `open`, which was saved when the hour had 3 of its 5 calls."""
+    source = answered(tmp_path, metric("Invocations", {at("10:00"): 5.0}))
+    (folder,) = tmp_path.glob("**/us-east-1")
+    (folder / "open.json").write_text(json.dumps({"MetricDataResults": [metric("Invocations", {at("10:00"): 3.0})]}))
+    assert read_serving([source]).tables[TRAFFIC]["request_count"].to_list() == [5]
+
+
 def test_an_hour_with_a_log_counts_by_its_log(tmp_path: Path) -> None:
     """The log has a call at 10:05, CloudWatch two hours; the second has no log."""
     source = answered(tmp_path / "cw", metric("Invocations", {at("10:00"): 1.0, at("11:00"): 4.0}))
