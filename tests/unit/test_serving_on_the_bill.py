@@ -305,7 +305,13 @@ def test_calls_of_other_tokens_do_not_show_the_busiest_hour(account: str, resour
     call |= {"request_count": 1, "input_tokens": 5_000_000, "output_tokens": 0, "is_quiet": False}
     hours = (TEN + number * HOUR for number in range(-10, 14))
     calls = [call | {"started_at": begin, "ended_at": begin + HOUR} for begin in hours]
-    other = Serving(model="Qwen3 32B", usd_per_hour=1, tokens_per_second=700, output_ratio=0.01, source="a benchmark")
+    other = Serving(
+        model="Qwen3 32B",
+        usd_per_hour=Decimal(1),
+        tokens_per_second=Decimal(700),
+        output_ratio=0.01,
+        source="a benchmark",
+    )
     name = "mart_serving_comparison"
     read = f"select missing_evidence from {name} where baseline_tier is null"
     with Lab({MONTH: bill}, {}, serving={TRAFFIC: calls, SERVER: []}, decisions=Decisions(serving=(other,))) as made:
@@ -330,7 +336,7 @@ def test_input_tokens_that_are_not_recorded_are_unknown_and_not_none() -> None:
     serving = {name: frame.to_dicts() for name, frame in found.tables.items()}
     name, compared = "mart_inference_cost_daily", "mart_serving_comparison"
     read = "select cost_per_million_output_usd, cost_per_million_total_usd, input_tokens, missing_evidence "
-    other = Serving(model="m", candidate_model="x", input_usd=1, output_usd=1, source="a price list")
+    other = Serving(model="m", candidate_model="x", input_usd=Decimal(1), output_usd=Decimal(1), source="a price list")
     with Lab({MONTH: [machine(0), machine(1)]}, {}, serving=serving, decisions=Decisions(serving=(other,))) as made:
         lacking = "traffic: the input tokens are not all recorded"
         assert made.ask(f"{read} from {name}", name) == [(Decimal("55.04"), None, None, lacking)]
