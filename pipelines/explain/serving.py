@@ -65,7 +65,8 @@ def for_model(engine: Engine, model: str, month: str | None, currency: str | Non
             Level("", ("served_by", "part"), ledger=True),
             Level("By server, or usage type of Bedrock", ("served_by", "resource_id", "part")),
         ),
-        sums={basis: basis for basis in BASES},
+        # A server's cost may be unknown where its lines have one, as on a dedicated host.
+        sums={basis: basis for basis in BASES if not rows[basis].null_count()},
         compared="the daily ledger, the server-hours, the use of Bedrock",
         reads=(HOURS, TOKENS),
         stored=_stored(chosen, period),

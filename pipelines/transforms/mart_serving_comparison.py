@@ -20,7 +20,8 @@ QUERIES = serving_query.QUERIES
 
 def build(**table: pl.DataFrame) -> Rows:
     """Every declared way to serve a model that the bill shows, and every other way it is served in already."""
-    sides, prices = sides_of(table), prices_of(table["mart_price_book"])
+    prices = prices_of(table["mart_price_book"])
+    sides = sides_of(table, prices)
     declared = table["declared_serving"].sort("serving_no").to_dicts()
     options = [*declared, *served_options(sides, declared)]
     rows = []
@@ -111,6 +112,8 @@ def _row(side: Side, candidate: Candidate) -> Row:
     missing = [*faults, *candidate.gaps]
     if side.unmeasured_days:
         missing.append(f"{side.unmeasured_days} days whose tokens or costs are not all known are left out")
+    if side.changed_on:
+        missing.append(f"days up to {side.changed_on} are left out: a list price has changed since")
     return row | {
         "verdict": verdict,
         "verdict_reason": reason,

@@ -7,7 +7,8 @@ QUERIES = {
             max(region_id) as region_id,
             case when count(distinct precision) = 1 then max(precision) end as precision,
             cast(hour_started_at as date) as usage_date, hour_started_at,
-            sum(measured_seconds) >= 0.99 * sum(up_seconds) as is_measured,
+            sum(measured_seconds) >= 0.99 * sum(up_seconds) and count(input_tokens) >= count(output_tokens)
+                as is_measured,
             sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens, 0 as cache_write_tokens,
             sum(output_tokens) as output_tokens, sum(up_seconds) as up_seconds,
             max(capacity_tokens_per_second) as capacity_tokens_per_second,
@@ -20,7 +21,7 @@ QUERIES = {
     # Batches and flexible requests wait, so no endpoint takes their place. What is not billed by KINDS has no tokens. A
     # price of zero is unknown.
     "detail_bedrock_usage_daily": """
-        select model, billing_currency, payer_account_id, region_id, usage_date, tier,
+        select model, billing_currency, payer_account_id, region_id, usage_date, tier, usage_type,
             case when token_kind like 'cache_write%' then 'cache_write' else token_kind end as token_kind,
             case when count(million_tokens) = count(*) then sum(million_tokens) end as million_tokens,
             case when count(nullif(list_cost_usd, case when million_tokens > 0 then 0 end)) = count(*)
@@ -44,14 +45,22 @@ QUERIES = {
         where platform = 'bedrock' and billed_by = 'capacity' and model is not null
         group by model, billing_currency, tier, payer_account_id, region_id, usage_date
     """,
-    # Calls in the invocation log, for the busiest hour.
+    # Calls of billed accounts, for the busiest hour; those of capacity are no tokens on demand.
     "stg_serving__traffic": """
-        select model, date_trunc('hour', started_at) as hour_started_at,
+        select traffic.model, capacity.resource_id is not null as is_capacity,
+            date_trunc('hour', traffic.started_at) as hour_started_at,
             sum(input_tokens + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) + output_tokens)
                 as tokens
-        from stg_serving__traffic
-        where server_id is null
-        group by model, date_trunc('hour', started_at)
+        from stg_serving__traffic as traffic
+        left join (
+            select distinct account_id, region_id, regexp_extract(inference_profile_id, '([^/]+)$', 1) as resource_id
+            from detail_bedrock_usage_daily where billed_by in ('capacity', 'active_capacity')
+        ) as capacity
+            on capacity.account_id = traffic.account_id and capacity.region_id = traffic.region_id
+            and capacity.resource_id = traffic.resource_id
+        where traffic.server_id is null
+            and traffic.account_id in (select account_id from detail_bedrock_usage_daily)
+        group by 1, 2, 3
     """,
     "fct_invoice_monthly": """
         select payer_account_id, billing_currency, billing_month, cast(max(newest_usage_at) as date) as newest_date

@@ -9,6 +9,7 @@ import polars as pl
 
 from pipelines.analysis.crossover import KINDS
 from pipelines.transforms import Frames, Row
+from pipelines.transforms.price_book import Prices, price_on
 
 INPUTS = (
     "detail_serving_capacity_hourly",
@@ -32,6 +33,7 @@ class Side:
     basis, null where unknown and 0 on a day without use.
 
     `is_capacity` where it is paid by the hour: servers, and capacity of Bedrock (`tier`), whose tokens no bill shows.
+    Days up to `changed_on` are left out, for a list price has changed since.
     `uncounted` is what else the bill of these days has of it, images for one: then its costs are unknown.
     Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour or day known; where a log lacks
     tokens of these days, another hour may be busier (`is_peak_measured`). `capacity` is what a server serves while its
@@ -54,6 +56,7 @@ class Side:
     up_seconds: float = 0.0
     tier: str | None = None
     uncounted: str | None = None
+    changed_on: date | None = None
 
     @property
     def tokens(self) -> dict[str, float]:
@@ -94,12 +97,12 @@ class Side:
         return found
 
 
-def sides_of(table: Frames) -> list[Side]:
+def sides_of(table: Frames, prices: Prices) -> list[Side]:
     """Every way in which a model was served in the newest WINDOW_DAYS; `table` has the frames of INPUTS."""
     bill = table["fct_invoice_monthly"]
     calls = table["stg_serving__traffic"]
     sides = [
-        *_servers(table["detail_serving_capacity_hourly"], bill),
+        *_servers(table["detail_serving_capacity_hourly"], bill, prices),
         *_managed(table["detail_bedrock_usage_daily"], bill, calls),
         *_reserved(table["mart_inference_cost_daily"], table["detail_bedrock_usage_daily"], bill, calls),
     ]
@@ -109,14 +112,31 @@ def sides_of(table: Frames) -> list[Side]:
 
 
 def _used(frame: pl.DataFrame, bill: pl.DataFrame, *key: str) -> Iterator[tuple[Any, pl.DataFrame, list[date]]]:
-    """Each way's rows in the newest WINDOW_DAYS of its payers' bill, and the delivered days since the first."""
+    """Each way's rows in the newest WINDOW_DAYS of its payers' bill since a list price last changed, and the delivered
+    days since the first."""
     for values, every in frame.drop_nulls("model").group_by(key, maintain_order=True):
         own = bill.join(every, ["payer_account_id", "billing_currency"], "semi")
         newest: Any = max(own["newest_date"].drop_nulls().append(every["usage_date"]))
         recent = every.filter(pl.col("usage_date") > newest - timedelta(days=WINDOW_DAYS))
         if not recent.is_empty():
-            days = pl.date_range(recent["usage_date"].min(), newest, eager=True)  # type: ignore[arg-type]
+            changed_on = _changed_on(recent)
+            first: Any = recent["usage_date"].min()
+            if changed_on:
+                first = changed_on + timedelta(days=1)
+                recent = recent.filter(pl.col("usage_date") >= first)
+            recent = recent.with_columns(changed_on=pl.lit(changed_on, pl.Date))
+            days = pl.date_range(first, newest, eager=True)
             yield values, recent, [day for day in days if day.replace(day=1) in set(own["billing_month"])]
+
+
+def _changed_on(rows: pl.DataFrame) -> date | None:
+    """The newest day at a list price that is not the newest one, by over a hundredth: less is rounding."""
+    if "unit_usd" not in rows.columns:
+        return None
+    daily = rows.filter(pl.col("unit_usd") > 0).group_by("priced", "usage_date").agg(pl.col("unit_usd").max())
+    newest = pl.col("unit_usd").sort_by("usage_date").last().over("priced")
+    changed: Any = daily.filter((pl.col("unit_usd") / newest - 1).abs() > 0.01)["usage_date"].max()
+    return changed
 
 
 def _days(own: pl.DataFrame, billed: Sequence[date], *sums: pl.Expr) -> Row:
@@ -140,12 +160,14 @@ def _days(own: pl.DataFrame, billed: Sequence[date], *sums: pl.Expr) -> Row:
     by = own.group_by("region_id").agg(pl.col("effective_cost_usd").sum()).sort("effective_cost_usd", "region_id")
     region = by["region_id"][-1] if by.height else None
     every = pl.concat([measured, nothing], how="diagonal").sort("usage_date")
-    return {"days": every, "unmeasured_days": used - known, "region_id": region}
+    return {"days": every, "unmeasured_days": used - known, "region_id": region, "changed_on": own["changed_on"][0]}
 
 
-def _servers(hours: pl.DataFrame, bill: pl.DataFrame) -> Iterator[Side]:
+def _servers(hours: pl.DataFrame, bill: pl.DataFrame, prices: Prices) -> Iterator[Side]:
     key = ("model", "billing_currency", "platform", "accelerator_family", "instance_type")
-    for values, recent, billed in _used(hours, bill, *key):
+    listed = [price_on(prices, row, row["usage_date"]) for row in hours.iter_rows(named=True)]
+    priced = hours.with_columns(priced="region_id", unit_usd=pl.Series(listed, dtype=pl.Float64))
+    for values, recent, billed in _used(priced, bill, *key):
         model, currency, platform, family, instance_type = values
         own = recent.with_columns(_COUNTS)
         tokens = own.group_by("hour_started_at").agg(pl.sum_horizontal(pl.col(*_COUNTED).sum()).alias("tokens"))
@@ -171,7 +193,9 @@ def _servers(hours: pl.DataFrame, bill: pl.DataFrame) -> Iterator[Side]:
 
 def _managed(usage: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> Iterator[Side]:
     """Tokens of Bedrock; `calls` has the tokens of each model and hour that a log shows."""
-    known = usage.filter(pl.col("token_kind").is_in(KINDS))
+    unit_usd = pl.col("list_cost_usd").cast(pl.Float64) / pl.col("million_tokens").cast(pl.Float64)
+    counted = usage.filter(pl.col("token_kind").is_in(KINDS))
+    known = counted.with_columns(priced="usage_type", unit_usd=pl.when(pl.col("million_tokens") > 0).then(unit_usd))
     for (model, currency), recent, billed in _used(known, bill, "model", "billing_currency"):
         own = recent.with_columns(tokens=pl.col("million_tokens").cast(pl.Float64) * 1e6)
         sums = [(pl.col("tokens").null_count() == 0).alias("is_measured")]
@@ -184,7 +208,7 @@ def _managed(usage: pl.DataFrame, bill: pl.DataFrame, calls: pl.DataFrame) -> It
                     spent = pl.when(cost.null_count() == 0).then(cost.cast(pl.Float64).sum())
                     sums.append(spent.alias(f"{part}_{basis}_usd"))
         found = _days(own, billed, *sums) | {"uncounted": _uncounted(usage, model, currency, billed)}
-        yield _of_bedrock(model, currency, found, _hourly(calls, model, billed))
+        yield _of_bedrock(model, currency, found, calls, billed)
 
 
 def _uncounted(usage: pl.DataFrame, model: Any, currency: Any, billed: Sequence[date]) -> str | None:
@@ -206,21 +230,19 @@ def _reserved(paid: pl.DataFrame, usage: pl.DataFrame, bill: pl.DataFrame, calls
     for (model, currency, tier), recent, billed in _used(paid, bill, "model", "billing_currency", "tier"):
         found = _days(recent.with_columns(_COUNTS), billed, pl.col(*_COUNTED).sum(), pl.col("is_measured").all())
         found |= {"uncounted": _uncounted(unknown, model, currency, billed)}
-        yield _of_bedrock(model, currency, found, _hourly(calls, model, billed), is_capacity=True, tier=str(tier))
-
-
-def _hourly(calls: pl.DataFrame, model: Any, billed: Sequence[date]) -> pl.Series:
-    """Tokens of the model's hours on these days that a log shows."""
-    return calls.filter(pl.col("hour_started_at").dt.date().is_in(billed), model=model)["tokens"].cast(pl.Float64)
+        yield _of_bedrock(model, currency, found, calls, billed, str(tier))
 
 
 def _of_bedrock(
-    model: Any, currency: Any, found: Row, hourly: pl.Series, is_capacity: bool = False, **more: Any
+    model: Any, currency: Any, found: Row, calls: pl.DataFrame, billed: Sequence[date], tier: str | None = None
 ) -> Side:
+    is_capacity = tier is not None
+    own = calls.filter(pl.col("hour_started_at").dt.date().is_in(billed), model=model, is_capacity=is_capacity)
+    hourly = own["tokens"].cast(pl.Float64)
     daily = found["days"].select(pl.sum_horizontal(_COUNTED)).to_series()
     hour: Any = hourly.max() or 0.0
     # A log of one account or region among several, or of some days, need not have the busiest hour.
     is_measured = not hourly.is_empty() and hourly.sum() >= 0.99 * float(daily.sum())
-    about = {"is_peak_measured": is_measured, "is_capacity": is_capacity}
+    about = {"is_peak_measured": is_measured, "is_capacity": is_capacity, "tier": tier}
     about |= {"peak": max(float(daily.max() or 0) / 86400, hour / 3600)}
-    return Side(str(model), str(currency), BEDROCK, BEDROCK, **found, **about, **more)
+    return Side(str(model), str(currency), BEDROCK, BEDROCK, **found, **about)

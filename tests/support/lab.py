@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from pipelines.config.decisions import Decisions
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings
 from pipelines.config.terms import Terms
@@ -48,6 +49,7 @@ TAGS = ("tag_run_id", "tag_owner", "tag_team", "tag_json")
 OURS = ("source_name", "delivery_id", "billing_period", "source_file", *TAGS)
 AS_SHIPPED = Policy()
 NO_TERMS = Terms()
+NO_DECISIONS = Decisions()
 # The file of each table that was made, by its name and the relations it was made from.
 _MADE: dict[tuple[str, tuple[tuple[str, str], ...]], Path] = {}
 # What every made-up line of a cost and usage report has unless it states otherwise.
@@ -83,9 +85,10 @@ class Lab:
         serving: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
         offers: Sequence[Mapping[str, Any]] = (),
         terms: Terms = NO_TERMS,
+        decisions: Decisions = NO_DECISIONS,
     ):
         self.months = tuple(sorted(lines))
-        self._settings = Settings(policy=policy, terms=terms)
+        self._settings = Settings(policy=policy, terms=terms, decisions=decisions)
         self._engine = DuckDBEngine(threads=1)
         # By name and month the file of a table, which is named after what it holds.
         self._made: dict[tuple[str, str | None], Path] = {}

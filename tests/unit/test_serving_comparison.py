@@ -18,7 +18,7 @@ from pipelines.transforms.serving_decision import serving_rows
 # Three whole weeks from a Monday on, in one delivered month.
 WEEKS = [date(2026, 7, 6) + timedelta(weeks=number) for number in range(3)]
 PAYER = "000011112222"
-NO_PRICES = {
+PRICES = {
     "instance_type": pl.String,
     "region_id": pl.String,
     "offer": pl.String,
@@ -66,7 +66,7 @@ HOUR: dict[str, Any] = {
 }
 HOURS: dict[str, Any] = {**dict.fromkeys(HOUR), "usage_date": pl.Date, "hour_started_at": pl.Datetime}
 TOKENS: dict[str, Any] = {
-    **dict.fromkeys(("model", "billing_currency", "payer_account_id", "region_id", "tier"), pl.String),
+    **dict.fromkeys(("model", "billing_currency", "payer_account_id", "region_id", "tier", "usage_type"), pl.String),
     "usage_date": pl.Date, "token_kind": pl.String, "million_tokens": pl.Float64, "list_cost_usd": pl.Float64,
     "effective_cost_usd": pl.Float64,
 }  # fmt: skip
@@ -76,7 +76,7 @@ UNITS: dict[str, Any] = {
     "is_measured": pl.Boolean, **dict.fromkeys(("input_tokens", "cache_read_tokens", "cache_write_tokens",
     "output_tokens", "list_cost_usd", "effective_cost_usd"), pl.Float64),
 }  # fmt: skip
-CALLS = {"model": pl.String, "hour_started_at": pl.Datetime, "tokens": pl.Float64}
+CALLS = {"model": pl.String, "is_capacity": pl.Boolean, "hour_started_at": pl.Datetime, "tokens": pl.Float64}
 BILL = {"payer_account_id": pl.String, "billing_currency": pl.String, "billing_month": pl.Date, "newest_date": pl.Date}
 
 
@@ -107,7 +107,7 @@ def called(prices: dict[str, float], millions: list[float], tier: str = "standar
     """So many million tokens of each kind on each day of WEEKS, by week, on Bedrock."""
     place = {"model": "chat", "billing_currency": "USD", "payer_account_id": PAYER, "region_id": "us-east-1"}
     return [
-        place | {"usage_date": day, "token_kind": kind, "million_tokens": count, "tier": tier}
+        place | {"usage_date": day, "token_kind": kind, "million_tokens": count, "tier": tier, "usage_type": kind}
         | {"list_cost_usd": price * count, "effective_cost_usd": price * count}
         for week, count in zip(WEEKS, millions, strict=True)
         for day in days(week)
@@ -118,7 +118,7 @@ def called(prices: dict[str, float], millions: list[float], tier: str = "standar
 def logged(millions: list[float], peak: float) -> list[dict[str, Any]]:
     """A log of so many million tokens on each day of WEEKS, by week, in four hours alike, and an hour of `peak` tokens
     a second."""
-    most = {"model": "chat", "hour_started_at": datetime(2026, 7, 6, 12), "tokens": peak * 3600}
+    most = {"model": "chat", "hour_started_at": datetime(2026, 7, 6, 12), "tokens": peak * 3600, "is_capacity": False}
     return [most] + [
         most | {"hour_started_at": datetime(day.year, day.month, day.day, hour), "tokens": count * 1e6 / 4}
         for week, count in zip(WEEKS, millions, strict=True)
@@ -134,6 +134,7 @@ def compared(
     calls: list[dict[str, Any]] = [],  # noqa: B006
     units: list[dict[str, Any]] = [],  # noqa: B006
     newest: date = date(2026, 7, 26),
+    prices: list[dict[str, Any]] = [],  # noqa: B006
 ) -> list[dict[str, Any]]:
     options = [{**DECLARED, **one} for one in declared]
     empty = pl.DataFrame([dict.fromkeys(DECLARED)]).clear()
@@ -145,7 +146,7 @@ def compared(
         detail_bedrock_usage_daily=pl.DataFrame(tokens, schema=TOKENS),
         mart_inference_cost_daily=pl.DataFrame(units, schema=UNITS),
         stg_serving__traffic=pl.DataFrame(calls, schema=CALLS),
-        mart_price_book=pl.DataFrame([], schema=NO_PRICES),
+        mart_price_book=pl.DataFrame(prices, schema=PRICES),
         fct_invoice_monthly=pl.DataFrame(bill, schema=BILL),
         declared_serving=pl.DataFrame(options) if options else empty,
     )
@@ -465,6 +466,24 @@ def decided(compared: list[dict[str, Any]], model: str = "chat") -> dict[str, An
     frames = {"mart_serving_comparison": rows, "ref_bedrock_model": listed, "ref_recommendation_rule": rules}
     (row,) = serving_rows(frames)
     return row
+
+
+def test_days_before_a_price_change_show_nothing_of_what_it_costs_today() -> None:
+    """30 a day at 30.00 an hour in two weeks, then 10 at 10.00: at 4.00 a million, 12 a day, Bedrock saves 48.6 % of
+    490 in three weeks, and costs 20 % more than today's 70 in a week. So do tokens at 1.20 that cost 3.00, then 1.00.
+    """
+    price = {"instance_type": "g6e.xlarge", "region_id": "us-east-1", "offer": "on_demand", "billing_currency": "USD"}
+    book = [price | {"from_date": day, "price_per_hour_usd": usd, "price_evidence": "bill"}
+            for day, usd in ((WEEKS[0], 30.0), (WEEKS[2], 10.0))]  # fmt: skip
+    declared = {"is_capacity": False, "candidate_model": "other"}
+    (row,) = compared(served([30, 30, 10]), [], {**declared, "input_usd": 4.0, "output_usd": 4.0}, prices=book)
+    tokens = called({"input": 3.0}, [1, 1, 0]) + called({"input": 1.0}, [0, 0, 1])
+    used = [one for one in tokens if one["million_tokens"]]
+    (other,) = compared([], used, {**declared, "input_usd": 1.2})
+    for one in (row, other):
+        assert (one["day_count"], one["saving_ratio"]) == (7, pytest.approx(-0.2))
+        assert (one["verdict"], one["recommended_family"]) == ("not enough evidence", None)
+        assert one["missing_evidence"] == "days up to 2026-07-19 are left out: a list price has changed since"
 
 
 def test_each_model_has_one_recommendation() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.lab import Lab
 
+from pipelines.config.decisions import Decisions, Serving
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.serving.records import SERVER, TRAFFIC, records
 
@@ -65,6 +66,101 @@ def test_a_server_that_the_bill_has_in_part_has_no_cost_per_token() -> None:
         today = made.ask(f"select baseline_cost_per_million_total_usd from {compared}", compared)
     assert (cost, rate, today) == (Decimal("11.008"), None, [(None,)])
     assert why == "traffic: the time the servers were up is not all recorded or not all on the bill"
+
+
+def test_a_server_on_two_machines_in_an_hour_has_a_cost_per_token() -> None:
+    """Half an hour on each of two machines at 55.04, each billed for it: 55.04 for 2 million tokens."""
+    half = {
+        "line_item_usage_amount": "0.5",
+        "line_item_unblended_cost": "27.52",
+        "pricing_public_on_demand_cost": "27.52",
+    }
+    up = {"server_id": "s", "model": "m", "instance_type": "p5.48xlarge", "evidence": "imds"}
+    ups = [
+        {**up, "resource_id": "i-0a", "started_at": TEN, "stopped_at": TEN + HOUR / 2},
+        {**up, "resource_id": "i-0b", "started_at": TEN + HOUR / 2, "stopped_at": TEN + HOUR},
+    ]
+    traffic = [{"server_id": "s", "model": "m", "output_tokens": 2_000_000, "request_count": 5}]
+    found = records(
+        ServingSource(name="servers", location="servers"),
+        ups,
+        [traffic[0] | {"started_at": TEN, "ended_at": TEN + HOUR}],
+    )
+    serving = {name: frame.to_dicts() for name, frame in found.tables.items()}
+    name = "mart_inference_cost_daily"
+    bill = [machine(0) | half, machine(0, "i-0b") | half, machine(1, "i-0b")]
+    with Lab({MONTH: bill}, {}, serving=serving) as made:
+        read = f"select sum(busy_cost_usd), sum(output_tokens), max(cost_per_million_output_usd) is null from {name}"
+        assert made.ask(read, name) == [(Decimal("55.04"), 2_000_000, False)]
+
+
+@pytest.mark.parametrize("kind", ["dedicated host", "block"])
+def test_a_machine_of_unknown_cost_has_no_cost_per_token(kind: str) -> None:
+    """An hour on a dedicated host is billed at nothing, and of a block at 5,000.00 the bill has this hour alone:
+    neither 0.00 nor 5,000.00 is what a million tokens cost.
+    """
+    if kind == "block":
+        block = f"arn:aws:ec2:us-west-2:{ACCOUNT}:capacity-reservation/cr-0b"
+        fee = line(-5, "", "USW2-CapacityBlockFee:p5.48xlarge", "5000", product_instance_type="p5.48xlarge")
+        fee |= {"line_item_line_item_type": "Fee", "line_item_operation": "", "reservation_reservation_a_r_n": block}
+        hour = {"line_item_operation": "RunInstances:CB", "capacity_reservation_capacity_reservation_arn": block}
+        del fee["pricing_public_on_demand_cost"]
+        bill = [fee, machine(0) | hour | {"line_item_unblended_cost": "0"}]
+    else:
+        free = {"line_item_unblended_cost": "0", "pricing_public_on_demand_cost": "0"}
+        host = line(0, "h-0a", "USW2-HostUsage:p5", "60.50")
+        bill = [machine(0) | free | {"line_item_usage_type": "USW2-HostBoxUsage:p5.48xlarge"}, host]
+    name, compared = "mart_inference_cost_daily", "mart_serving_comparison"
+    read = "select effective_cost_usd, idle_cost_usd, cost_per_million_output_usd, list_cost_per_million_output_usd, "
+    read += f"billed_cost_per_million_output_usd, missing_evidence from {name}"
+    serving = served({"server_id": "s", "model": "m", "resource_id": "i-0a"})
+    with Lab({MONTH: bill}, {}, serving=serving) as made:
+        ((*costs, lacking),) = made.ask(read, name)
+        month = made.ask(f"select baseline_cost_per_month_usd from {compared}", compared)
+    assert (costs, month) == ([None] * 5, [(None,)])
+    assert (
+        lacking
+        == "cost: the bill does not show what a commitment, a Capacity Block or a dedicated host costs for this use"
+    )
+
+
+def test_traffic_from_before_a_start_takes_no_hour_from_its_server() -> None:
+    """s starts at 10:30, when t stops, and records a million tokens from 10:00 on and another from 10:30: each half
+    hour of 55.04 is 27.52 for a million. The first million of s has no cost.
+    """
+    up = {"resource_id": "i-0a", "evidence": "imds"}
+    ups = [
+        {**up, "server_id": "t", "model": "other", "started_at": TEN, "stopped_at": TEN + HOUR / 2},
+        {**up, "server_id": "s", "model": "m", "started_at": TEN + HOUR / 2, "stopped_at": TEN + HOUR},
+    ]
+    traffic = [
+        {"server_id": server, "model": "m", "output_tokens": 1_000_000, "request_count": 5}
+        | {"started_at": TEN + begin * HOUR, "ended_at": TEN + (begin + 0.5) * HOUR}
+        for server, begin in (("t", 0), ("s", 0), ("s", 0.5))
+    ]
+    found = records(ServingSource(name="servers", location="servers"), ups, traffic)
+    serving = {name: frame.to_dicts() for name, frame in found.tables.items()}
+    name = "detail_serving_capacity_hourly"
+    with Lab({MONTH: [machine(0)]}, {}, serving=serving) as made:
+        read = f"select server_id, effective_cost_usd, output_tokens from {name} order by 1"
+        assert made.ask(read, name) == [("s", Decimal("27.52"), 1_000_000), ("t", Decimal("27.52"), 1_000_000)]
+
+
+def test_a_restart_within_an_hour_keeps_the_rest_of_it() -> None:
+    """s starts at 10:00 and, without a stop, again at 10:30, with traffic throughout: all 55.04 are its own."""
+    up = {"server_id": "s", "model": "m", "resource_id": "i-0a", "evidence": "imds"}
+    ups = [{**up, "started_at": TEN}, {**up, "started_at": TEN + HOUR / 2, "stopped_at": TEN + HOUR}]
+    traffic = [
+        {"server_id": "s", "model": "m", "output_tokens": 1_000_000, "request_count": 5}
+        | {"started_at": begin, "ended_at": begin + HOUR / 2}
+        for begin in (TEN, TEN + HOUR / 2)
+    ]
+    found = records(ServingSource(name="servers", location="servers"), ups, traffic)
+    serving = {name: frame.to_dicts() for name, frame in found.tables.items()}
+    name = "detail_serving_capacity_hourly"
+    with Lab({MONTH: [machine(0)]}, {}, serving=serving) as made:
+        read = f"select effective_cost_usd, idle_cost_usd, output_tokens from {name}"
+        assert made.ask(read, name) == [(Decimal("55.04"), 0, 2_000_000)]
 
 
 def test_inference_components_share_their_endpoint_by_accelerators() -> None:
@@ -195,6 +291,60 @@ def test_hours_of_provisioned_throughput_without_a_call_are_idle(
         assert made.ask(read, name) == [(Decimal("98.00"), idle, idle is not None, per_million, evidence)]
 
 
+@pytest.mark.parametrize(("account", "resource"), [(ACCOUNT, "p1"), ("999900009999", None)])
+def test_calls_of_other_tokens_do_not_show_the_busiest_hour(account: str, resource: str | None) -> None:
+    """100 million tokens on demand in an hour, and a log of as many, all day long: of Provisioned Throughput, or of an
+    account that is not on the bill.
+    """
+    unit = f"arn:aws:bedrock:us-west-2:{ACCOUNT}:provisioned-model/p1"
+    paid = {"line_item_product_code": "AmazonBedrock", "line_item_operation": ""}
+    on_demand = line(0, "", "USW2-Qwen3-32B-input-tokens", "100", pricing_unit="1K tokens", **paid)
+    use = "USW2-Qwen3-32B-ProvisionedThroughput-NoCommit-ModelUnits"
+    bill = [on_demand | {"line_item_usage_amount": "100000"}, line(0, unit, use, "24.50", pricing_unit="hour", **paid)]
+    call = {"model": "Qwen3 32B", "resource_id": resource, "account_id": account, "region_id": "us-west-2"}
+    call |= {"request_count": 1, "input_tokens": 5_000_000, "output_tokens": 0, "is_quiet": False}
+    hours = (TEN + number * HOUR for number in range(-10, 14))
+    calls = [call | {"started_at": begin, "ended_at": begin + HOUR} for begin in hours]
+    other = Serving(
+        model="Qwen3 32B",
+        usd_per_hour=Decimal(1),
+        tokens_per_second=Decimal(700),
+        output_ratio=0.01,
+        source="a benchmark",
+    )
+    name = "mart_serving_comparison"
+    read = f"select missing_evidence from {name} where baseline_tier is null"
+    with Lab({MONTH: bill}, {}, serving={TRAFFIC: calls, SERVER: []}, decisions=Decisions(serving=(other,))) as made:
+        ((lacking,), *_) = made.ask(f"{read} and candidate_source is not null", name)
+    assert "the busiest hour is not known" in lacking
+
+
+def test_input_tokens_that_are_not_recorded_are_unknown_and_not_none() -> None:
+    """2 hours at 55.04, each with a million output tokens, 9 million input tokens in one of them and an unknown number
+    in the other: 55.04 per million output tokens, nothing per million of all, and no traffic that another way prices.
+    """
+    up = {"server_id": "s", "model": "m", "resource_id": "i-0a", "evidence": "imds"}
+    traffic = {"server_id": "s", "model": "m", "output_tokens": 1_000_000, "cache_read_tokens": 0, "request_count": 5}
+    found = records(
+        ServingSource(name="servers", location="servers"),
+        [{**up, "started_at": TEN, "stopped_at": TEN + 2 * HOUR}],
+        [
+            traffic | {"started_at": TEN, "ended_at": TEN + HOUR, "input_tokens": 9_000_000},
+            traffic | {"started_at": TEN + HOUR, "ended_at": TEN + 2 * HOUR},
+        ],
+    )
+    serving = {name: frame.to_dicts() for name, frame in found.tables.items()}
+    name, compared = "mart_inference_cost_daily", "mart_serving_comparison"
+    read = "select cost_per_million_output_usd, cost_per_million_total_usd, input_tokens, missing_evidence "
+    other = Serving(model="m", candidate_model="x", input_usd=Decimal(1), output_usd=Decimal(1), source="a price list")
+    with Lab({MONTH: [machine(0), machine(1)]}, {}, serving=serving, decisions=Decisions(serving=(other,))) as made:
+        lacking = "traffic: the input tokens are not all recorded"
+        assert made.ask(f"{read} from {name}", name) == [(Decimal("55.04"), None, None, lacking)]
+        read = "select tokens_per_month, candidate_cost_per_month_usd, verdict_reason"
+        ((*figures, reason),) = made.ask(f"{read} from {compared}", compared)
+    assert figures == [None, None] and "the tokens of no day are completely known" in reason
+
+
 def test_hours_of_an_endpoint_that_a_training_plan_paid_are_its_servers() -> None:
     """One ml.p5.48xlarge from 10:00 to 13:00 for 300.00 upfront, 100.00 an hour. How AWS bills the hours of an endpoint
     under a plan is unverified (facts 3.5, standards-2026 4): assumed is a `Host:` line at nothing. The server is up in
@@ -215,7 +365,9 @@ def test_hours_of_an_endpoint_that_a_training_plan_paid_are_its_servers() -> Non
     serving = served(up, {**up, "started_at": TEN + HOUR})
     name = "mart_inference_cost_daily"
     read = f"select platform, effective_cost_usd, idle_cost_usd, output_tokens from {name}"
-    with Lab({MONTH: bill}, {}, serving=serving) as made:
+    window = {"reservation_id": plan, "part_no": 1, "reservation_kind": "training_plan", "instance_count": 1}
+    window |= {"started_at": TEN, "ended_at": TEN + 3 * HOUR}
+    with Lab({MONTH: bill}, {}, [window], serving=serving) as made:
         assert made.ask(read, name) == [("sagemaker", Decimal("300"), Decimal("100"), 2_000_000)]
 
 
@@ -227,11 +379,14 @@ def test_an_hour_with_a_part_of_unknown_cost_has_none() -> None:
         "reservation_reservation_a_r_n": f"arn:aws:ec2:us-west-2:{ACCOUNT}:reserved-instances/ri-1",
     }
     sent = line(0, "i-0a", "USW2-DataTransfer-Out-Bytes", "1")
-    name, unknown = "mart_inference_cost_daily", "cost: the bill does not show what the use of a commitment or of a "
+    name, unknown = (
+        "mart_inference_cost_daily",
+        "cost: the bill does not show what a commitment, a Capacity Block or a ",
+    )
     read = f"select billed_cost_usd, effective_cost_usd, cost_per_million_output_usd, missing_evidence from {name}"
     serving = served({"server_id": "s", "model": "m", "resource_id": "i-0a"})
     # So is an hour of a block whose fee no delivered bill has.
     block = machine(0) | {"line_item_operation": "RunInstances:CB", "line_item_unblended_cost": "0"}
     for used in (covered, block):
         with Lab({MONTH: [used, sent]}, {}, serving=serving) as made:
-            assert made.ask(read, name) == [(1, None, None, f"{unknown}Capacity Block cost")]
+            assert made.ask(read, name) == [(1, None, None, f"{unknown}dedicated host costs for this use")]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support.bills import write_events
 
 from pipelines.base.aws import aws_session
 from pipelines.config.settings import Settings
@@ -260,6 +261,24 @@ def test_neuron_monitor_shows_the_machine_and_when_it_was_idle(tmp_path: Path) -
     assert found.warnings == []
 
 
+def test_a_monitor_of_cores_takes_no_part_of_a_machine_that_a_server_holds(tmp_path: Path) -> None:
+    """Two servers that hold all of i-0a have half each: its model would cost half."""
+    busy = 'neuroncore_utilization_ratio{instance_id="i-0a",instance_type="inf2.xlarge",neuroncore="0"} 0.5\n'
+    for clock in ("1000", "1010"):
+        (tmp_path / "n" / "cores-1").mkdir(exist_ok=True, parents=True)
+        (tmp_path / "n" / "cores-1" / f"20260701T{clock}00Z.txt").write_text(busy)
+    started = {"event": "server_started", "server_id": "s", "at": "2026-07-01T10:00:00Z", "model": "m"}
+    write_events(tmp_path / "e", [{**started, "resource": "i-0a"}])
+    cores = ServingSource(name="cores", kind="neuron_monitor", location=str(tmp_path / "n"))
+    found = read_serving([cores, ServingSource(name="servers", location=str(tmp_path / "e"))])
+    assert found.tables[SERVER]["server_id"].to_list() == ["s"]
+    assert found.tables[TRAFFIC]["server_id"].to_list() == []
+    assert found.warnings[-1] == (
+        "Server cores-1 monitors a machine that a server of another [[serving]] source holds; only the other counts. "
+        "Remove it from cores."
+    )
+
+
 def test_cached_tokens_are_apart_and_percentiles_are_interpolated(tmp_path: Path) -> None:
     """Of 100 prompt tokens 64 were cached. 10 requests: 5 below 1 s, 5 from 1 to 2 s; the 9th lies at 1 + 4/5."""
     buckets = "".join(
@@ -432,6 +451,14 @@ def test_answers_of_cloudwatch_are_calls_by_hour(tmp_path: Path) -> None:
         (moment("10:00"), "us-east-1", "anthropic.claude-haiku-4-5-20251001-v1:0", None, 5, 120, 0, 7),
         (moment("11:00"), "us-east-1", "p1", "p1", 1, 0, 0, 0),
     ]
+
+
+def test_an_hour_that_was_still_open_in_an_answer_counts_as_a_later_one_has_it(tmp_path: Path) -> None:
+    """The answers are read by name: `july` before `open`, which was saved when the hour had 3 of its 5 calls."""
+    source = answered(tmp_path, metric("Invocations", {at("10:00"): 5.0}))
+    (folder,) = tmp_path.glob("**/us-east-1")
+    (folder / "open.json").write_text(json.dumps({"MetricDataResults": [metric("Invocations", {at("10:00"): 3.0})]}))
+    assert read_serving([source]).tables[TRAFFIC]["request_count"].to_list() == [5]
 
 
 def test_an_hour_with_a_log_counts_by_its_log(tmp_path: Path) -> None:

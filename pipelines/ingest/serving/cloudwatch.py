@@ -63,12 +63,14 @@ def read(source: ServingSource, answered: Answered | None = None) -> ServingReco
                     assert moment is not None
                     if abs(value) > _LARGEST:
                         raise ValueError(f"{metric} of {value:.3g}")
-                    # The same hour in two answers counts once; values within an hour add up.
-                    samples[place["account_id"], place["region_id"], model, metric, moment] = round(value)
+                    # The same hour in two answers counts once, as the fuller has it: it may be open in the other.
+                    # Values within an hour add up.
+                    key = (place["account_id"], place["region_id"], model, metric, moment)
+                    samples[key] = max(round(value), samples.get(key, 0))
     rows: dict[tuple[Any, ...], Row] = {}
     for (account_id, region_id, model, metric, moment), value in samples.items():
-        key = (moment.replace(minute=0, second=0, microsecond=0), account_id, region_id, model)
-        row = rows.setdefault(key, {**dict(zip(_KEYS, key, strict=True)), **dict.fromkeys(_METRICS.values(), 0)})
+        hour = (moment.replace(minute=0, second=0, microsecond=0), account_id, region_id, model)
+        row = rows.setdefault(hour, {**dict(zip(_KEYS, hour, strict=True)), **dict.fromkeys(_METRICS.values(), 0)})
         row[_METRICS[metric]] += value
     sums = pl.DataFrame([*rows.values()], schema={**_KEYS, **dict.fromkeys(_METRICS.values(), pl.Int64)})
     named = sums.with_columns(model=model_of(source, "modelId"), resource_id=resource_of("modelId"))

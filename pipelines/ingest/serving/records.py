@@ -4,6 +4,7 @@ Traffic covers all of a server's recorded uptime: where no record shows what a s
 stretch of traffic is also a stay on the server's machine. Calls of a managed model have no server.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -58,9 +59,10 @@ def records(
     measured = _by_server(traffic)
     ups = {name: _stretches(rows, measured.get(name, ())) for name, rows in _by_server(servers).items()}
     pieces: list[Row] = []
+    edges = {name: sorted({up[at] for up in rows for at in ("started_at", "ended_at")}) for name, rows in ups.items()}
     for name, rows in measured.items():
         known = _without_overlap(name, rows, found)
-        pieces += [piece for row in known for piece in _hours(row)]
+        pieces += [piece for row in known for piece in _hours(row, edges.get(name, ()))]
         if name not in ups:
             found.append(
                 f"Server {name} has traffic and no start, so what it cost is unknown; record server_started with its "
@@ -78,7 +80,7 @@ def records(
             if up["started_at"] == up["ended_at"]:
                 found.append(f"Server {name} has neither traffic nor a stop; record one, else it holds no machine.")
     targets = source.model_dump(include={"ttft_target_seconds", "itl_target_seconds"})
-    tables = {SERVER: [up for rows in ups.values() for up in rows], TRAFFIC: _merged(pieces)}
+    tables = {SERVER: [up for rows in ups.values() for up in rows], TRAFFIC: _merged(pieces, edges)}
     whole = {name: [row | targets | {"source_name": source.name} for row in rows] for name, rows in tables.items()}
     return ServingRecords({name: table(name, rows) for name, rows in whole.items()}, sorted(set(found)))
 
@@ -137,14 +139,14 @@ def _gaps(up: Row, traffic: Sequence[Row]) -> Iterator[Row]:
         yield {"started_at": at, "ended_at": up["ended_at"]}
 
 
-def _hours(row: Row) -> Iterator[Row]:
-    """A record cut at full hours; its counts fall evenly on its time and keep their sums."""
+def _hours(row: Row, edges: Sequence[datetime] = ()) -> Iterator[Row]:
+    """A record cut at full hours and at sorted `edges`; its counts fall evenly on its time and keep their sums."""
     at = row["started_at"]
     shown = [row[name] for name in _BUSY if row.get(name) is not None]
     # Whether no request ran; None where the record does not show that.
     is_quiet = not any(shown) if shown else None
     while at < row["ended_at"]:
-        cut = min(row["ended_at"], _hour(at) + _HOUR)
+        cut = min(row["ended_at"], _hour(at) + _HOUR, *edges[(after := bisect_right(edges, at)) : after + 1])
         counts = {name: _upto(row, name, cut) - _upto(row, name, at) for name in _COUNTS if row.get(name) is not None}
         yield row | counts | {"started_at": at, "ended_at": cut, "is_quiet": is_quiet}
         at = cut
@@ -160,12 +162,14 @@ def _upto(row: Row, name: str, moment: datetime) -> int:
     return row[name] * ((moment - row["started_at"]) // microsecond) // whole
 
 
-def _merged(pieces: Iterable[Row]) -> list[Row]:
-    """Neighbors of one server, hour and state as one row."""
+def _merged(pieces: Iterable[Row], edges: Mapping[str, Sequence[datetime]]) -> list[Row]:
+    """Neighbors of one server, hour and state as one row, unless an uptime of the server begins or ends there."""
+    cuts = {(name, at) for name, moments in edges.items() for at in moments}
     found: list[Row] = []
     for piece in sorted(pieces, key=lambda row: (row["server_id"], row["started_at"])):
         last = found[-1] if found else {}
-        is_next = last.get("ended_at") == piece["started_at"]
+        is_cut = (piece["server_id"], piece["started_at"]) in cuts
+        is_next = last.get("ended_at") == piece["started_at"] and not is_cut
         is_alike = all(last.get(name) == piece.get(name) for name in ("server_id", "model", "is_quiet"))
         if is_next and is_alike and _hour(last["started_at"]) + _HOUR >= piece["ended_at"]:
             found[-1] = _sum(last, piece)

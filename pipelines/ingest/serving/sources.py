@@ -9,7 +9,7 @@ import polars as pl
 from pipelines.base.errors import listing
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.serving import bedrock_log, cloudwatch, events, metrics
-from pipelines.ingest.serving.records import SCHEMAS, TRAFFIC, ServingRecords, table
+from pipelines.ingest.serving.records import SCHEMAS, SERVER, TRAFFIC, ServingRecords, table
 from pipelines.warehouse.stores import open_store
 
 _CALLED = ["account_id", "region_id", "started_at"]
@@ -18,8 +18,8 @@ _CALLED = ["account_id", "region_id", "started_at"]
 def read_serving(sources: Sequence[ServingSource], answered: cloudwatch.Answered | None = None) -> ServingRecords:
     """The tables of all sources. A damaged file is skipped with a warning; `answered` has what APIs answered already.
 
-    A server of two sources is the first's. A call counts once over all logs, and CloudWatch counts only hours of which
-    no log of its account and region has calls.
+    A server of two sources is the first's, and a monitor of cores counts where no other source has a server. A call
+    counts once over all logs, and CloudWatch counts only hours of which no log of its account and region has calls.
     """
     frames: dict[str, list[pl.DataFrame]] = {name: [table(name, [])] for name in SCHEMAS}
     warnings: list[str] = []
@@ -47,8 +47,17 @@ def read_serving(sources: Sequence[ServingSource], answered: cloudwatch.Answered
             for name in twice
         ]
         known |= dict.fromkeys(own - {*known}, source.name)
-    tables = {name: pl.concat(parts).sort(pl.all(), nulls_last=True) for name, parts in frames.items()}
-    return ServingRecords(tables, warnings)
+    whole = {name: pl.concat(parts).sort(pl.all(), nulls_last=True) for name, parts in frames.items()}
+    is_monitor = pl.col("source_name").is_in([one.name for one in sources if one.kind == "neuron_monitor"])
+    held = whole[SERVER].filter(~is_monitor).select("resource_id")
+    monitors = whole[SERVER].filter(is_monitor).join(held, "resource_id", "semi")["server_id"].unique().sort()
+    warnings += [
+        f"Server {name} monitors a machine that a server of another [[serving]] source holds; only the other counts. "
+        f"Remove it from {known[name]}."
+        for name in monitors
+    ]
+    is_other = ~pl.col("server_id").is_in(monitors.implode()).fill_null(False)
+    return ServingRecords({name: frame.filter(is_other) for name, frame in whole.items()}, warnings)
 
 
 def serving_fingerprint(source: ServingSource, answered: cloudwatch.Answered | None = None) -> str:
