@@ -224,7 +224,8 @@ def _matrix(rated: pl.DataFrame, oldest: Any, newest: Any) -> baseline.Use:
     if rated.is_empty() or not weeks:
         return used
     first = newest - timedelta(hours=len(used) - 1)
-    kept = rated.filter(pl.col("hour_started_at") >= first)
+    # What a commitment covers whole needs no price on demand.
+    kept = rated.filter(pl.col("hour_started_at") >= first, pl.col("list_cost_usd") > 0)
     row = ((kept["hour_started_at"] - first).dt.total_hours()).to_numpy()
     column = np.searchsorted(paid, kept["paid_ratio"].to_numpy())
     listed = kept["list_cost_usd"]
