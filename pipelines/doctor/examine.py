@@ -60,7 +60,9 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
     yield from examine_registrations(settings.proof)
     for source in settings.commitments:
         read = partial(read_commitments, [source])
-        yield from examine_inventory(Subject(f"commitments {source.name}"), "commitment", read)
+        yield from examine_inventory(
+            Subject(f"commitments {source.name}"), "commitment", read, "commitment_discount_id"
+        )
     for source in settings.invoices:
         read = partial(read_invoices, [source])
         yield from examine_inventory(Subject(f"invoices {source.name}"), "invoice", read, "invoice_id")
@@ -137,8 +139,9 @@ def examine_inventory(subject: Subject, noun: str, read: Callable[[], Inventory]
     """A source of capacity, commitments, invoices or offers, read as a build reads it: how many it has, by `key`."""
     with subject.trying("readable"):
         found = read()
-    # A billing period of FOCUS has no invoice.
-    held = len({*found.table[key]} - {""}) if key else found.table.height
+    # A billing period of FOCUS has no invoice; a commitment that cannot be read, no kind.
+    table = found.table.drop_nulls("commitment_kind") if key == "commitment_discount_id" else found.table
+    held = len({*table[key]} - {""}) if key else table.height
     yield subject.ok("readable", f"{counted(held, noun)} found.")
     yield from (subject.warn("warning", warning) for warning in found.warnings)
 

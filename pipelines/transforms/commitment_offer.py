@@ -172,7 +172,8 @@ def _left_by(usage: pl.DataFrame, kind: str, held: Row, rates: pl.DataFrame) -> 
     is_covered = pl.col("commitment_eligibility").is_in(eligible) & (hour < held["began_at"])
     if is_bound:
         for name in ("region_id", "instance_family"):
-            is_covered &= pl.lit(held[name] is None) | (pl.col(name) == held[name])
+            if held[name] is not None:
+                is_covered &= pl.col(name) == held[name]
     part = _priced(usage.filter(is_covered), rates).sort("hour_started_at", "paid_ratio", maintain_order=True)
     need = pl.when(~pl.col("is_unknown")).then(pl.col("list_cost_usd") * pl.col("paid_ratio")).fill_null(0.0)
     # Rates are rounded to six places: what that leaves of a commitment is no usage.

@@ -127,7 +127,7 @@ def _rows(pool: Row, months: Rows) -> Iterator[Row]:
             "runway_low_months": lasts.low,
             "runway_high_months": lasts.high,
             "months_to_expiry": months_to_expiry,
-            "unused_at_expiry_usd": _unused_at_expiry(months_to_expiry, remaining, history),
+            "unused_at_expiry_usd": _unused_at_expiry(months_to_expiry, remaining, history, month),
             "missing_evidence": _missing_evidence(amount, first, past, len(history)),
         }
 
@@ -139,11 +139,13 @@ def _history(months: Rows) -> list[float]:
     return closed[first:]
 
 
-def _unused_at_expiry(months: int | None, remaining: Decimal | None, history: list[float]) -> float | None:
-    if months is None or remaining is None or (months and not history):
+def _unused_at_expiry(months: int | None, remaining: Decimal | None, history: list[float], month: Row) -> float | None:
+    """What remains if whole months, the open `month` too, come to the mean."""
+    if months is None or remaining is None or ((months or month["is_open_month"]) and not history):
         return None
     mean = sum(history) / len(history) if history else 0.0
-    return max(float(remaining) - months * mean, 0.0)
+    rest = max(mean - float(month["known_usd"]), 0.0) if month["is_open_month"] else 0.0
+    return max(float(remaining) - rest - months * mean, 0.0)
 
 
 def _missing_evidence(amount: Decimal | None, first: date, months: Rows, known: int) -> str | None:

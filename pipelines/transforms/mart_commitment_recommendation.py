@@ -215,7 +215,7 @@ def _reason(commitment: float, best: float, steady: float, recent: float, used: 
 
 
 def _matrix(rated: pl.DataFrame, oldest: Any, newest: Any) -> baseline.Use:
-    """Use by hour and rate, rates ascending, in whole weeks back from the newest hour."""
+    """Use by hour and rate, rates ascending, in whole weeks back from the newest hour. None remains without a cost."""
     paid = np.unique(rated["paid_ratio"].to_numpy())
     hours = int((newest - oldest) / timedelta(hours=1)) + 1
     weeks = hours // baseline.WEEK_HOURS
@@ -224,7 +224,7 @@ def _matrix(rated: pl.DataFrame, oldest: Any, newest: Any) -> baseline.Use:
     if rated.is_empty() or not weeks:
         return used
     first = newest - timedelta(hours=len(used) - 1)
-    kept = rated.filter(pl.col("hour_started_at") >= first)
+    kept = rated.filter(pl.col("hour_started_at") >= first, pl.col("list_cost_usd") > 0)
     row = ((kept["hour_started_at"] - first).dt.total_hours()).to_numpy()
     column = np.searchsorted(paid, kept["paid_ratio"].to_numpy())
     listed = kept["list_cost_usd"]

@@ -3,7 +3,14 @@
 -- A Savings Plan names no chip. Of its unused cost as much is stranded as GPUs used in their busiest earlier month and
 -- use no longer; detail_commitment_stranding has the cost still to come.
 -- Capacity of Bedrock bought for a term is a commitment too. The bill shows neither what used it nor when it ends.
-with gpu as (
+-- One that was exchanged, sold or returned has no fee in the bill's newest days, whatever its term.
+with newest as (
+    select billing_month, payer_account_id, billing_currency, cast(max(newest_usage_at) as date) as newest_date
+    from fct_invoice_monthly
+    group by billing_month, payer_account_id, billing_currency
+),
+
+gpu as (
     select
         cast(date_trunc('month', usage_date) as date) as billing_month, payer_account_id, billing_currency,
         commitment_id, known_sum(used_cost_usd) as gpu_used_cost_usd, true as is_used_by_gpus
@@ -17,6 +24,7 @@ month as (
         billing_month, payer_account_id, billing_currency, commitment_id, commitment_kind, account_id, region_id,
         instance_family, payment_option, purchase_term, started_at, ended_at,
         cast(max(usage_date) + interval '1' day as timestamp) as newest_day_ended_at,
+        max(case when commitment_cost_usd is not null then usage_date end) as newest_fee_date,
         known_sum(commitment_cost_usd) as commitment_cost_usd,
         known_sum(used_cost_usd) as used_cost_usd,
         known_sum(unused_cost_usd) as unused_cost_usd,
@@ -31,8 +39,12 @@ month as (
 ),
 
 used as (
-    select month.*, case when gpu.is_used_by_gpus then gpu.gpu_used_cost_usd else 0 end as gpu_used_cost_usd
+    select month.*, case when gpu.is_used_by_gpus then gpu.gpu_used_cost_usd else 0 end as gpu_used_cost_usd,
+        -- Fees may come a day or two after usage.
+        coalesce(ended_at <= newest_day_ended_at, false)
+            or coalesce(newest_fee_date < newest.newest_date - interval '2' day, false) as is_expired
     from month
+    left join newest using (billing_month, payer_account_id, billing_currency)
     left join gpu using (billing_month, payer_account_id, billing_currency, commitment_id)
 ),
 
@@ -76,8 +88,7 @@ select
             and gpu_used_cost_usd is not null
         then least(greatest(unused_cost_usd, 0), greatest(busiest_cost_usd - gpu_used_cost_usd, 0)) end
         as stranded_cost_usd,
-    days_left(newest_day_ended_at, ended_at) as days_to_expiry,
-    coalesce(ended_at <= newest_day_ended_at, false) as is_expired
+    case when is_expired then 0 else days_left(newest_day_ended_at, ended_at) end as days_to_expiry, is_expired
 from stranding
 
 union all

@@ -132,7 +132,7 @@ def test_a_reservation_that_was_modified_ends_where_the_new_one_begins() -> None
     ]
 
 
-def test_a_reservation_that_was_exchanged_strands_nothing() -> None:
+def test_a_reservation_that_was_exchanged_has_ended_and_strands_nothing() -> None:
     """It cost 30.00 an hour up to the 14th, the one it was exchanged for does since: 17 days of 720.00, on one of which
     GPUs used 10.00. Until 1 July 2028 that is 700 days: 504,000.00, of which 700 / 17 x 10.00 = 411.76 are used."""
     days = span("2026-07-01 00:00:00", "2026-07-15 00:00:00"), span("2026-07-15 00:00:00", "2026-08-01 00:00:00")
@@ -147,6 +147,8 @@ def test_a_reservation_that_was_exchanged_strands_nothing() -> None:
         bill.append(machine(when, "55.04", "DiscountedUsage") | unbilled | use)
     sql = "select commitment_id, committed_to_expiry_usd, stranded_cost_usd from detail_commitment_stranding"
     assert answer(bill, sql) == [(RESERVED + "ri-new", Decimal("504000"), Decimal("411.76"))]
+    sql = f"select commitment_id, days_to_expiry, is_expired from {MONTHLY} order by 1"
+    assert answer(bill, sql) == [(RESERVED + "ri-new", 700, False), (RESERVED + "ri-old", 0, True)]
 
 
 def test_more_used_than_there_is_is_a_data_error_with_a_name() -> None:

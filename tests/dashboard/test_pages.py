@@ -239,6 +239,8 @@ def test_runs_of_awkward_names_have_their_pages(
         ),
         # Its lines covered: 22.00 + 21.50 + 26.00 + 0.192; on demand: 0.192 + 55.04 + 22.00 + 1.41 + 0.50 + 1.00.
         ("every_kind_of_commitment", "commitments", {}, "payer 000011112222 $150 $70 $80 46.5%", "covered_list"),
+        # 17 + 365 days from 15 July 2026.
+        ("every_kind_of_commitment", "commitments", {}, "382 after 14 Jul 2026", "days_to_expiry"),
         ("epochs_in_parts_and_blocks", "run", {"id": "blocks"}, "tokens in all, recorded by device", " device "),
     ],
 )

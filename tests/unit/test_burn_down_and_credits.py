@@ -191,8 +191,10 @@ def test_what_is_left_at_the_expiry_is_gone() -> None:
 
 
 def test_an_open_month_of_expiry_has_not_lost_anything_yet() -> None:
+    """Of 100.00, the 50.00 that remain are used like January's 30.00: 10.00 more in February, so 40.00 expire."""
     last = pool({1: "30", 2: "20"}, opened=2, expires=date(2026, 2, 10))[-1]
     assert (last["expired_usd"], last["remaining_usd"]) == (Decimal(0), Decimal(50))
+    assert last["unused_at_expiry_usd"] == 40.0
 
 
 def test_a_pool_begins_with_the_month_it_was_issued_or_first_used_in() -> None:

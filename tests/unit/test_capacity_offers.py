@@ -130,6 +130,14 @@ def test_what_is_no_answer_is_left_out_by_name(tmp_path: Path, name: str, answer
     assert found.table.height == 1
 
 
+def test_a_damaged_newest_answer_makes_no_older_one_the_newest(tmp_path: Path) -> None:
+    source = saved(tmp_path / "offers", **{"2026-10-03": {"CapacityBlockOfferings": [BLOCK]}})
+    (tmp_path / "offers" / "2026-10-04.json").write_text('{"CapacityBlockOfferings": [')
+    found = read_offers([source], KNOWN)
+    assert found.table.is_empty()
+    assert "2026-10-04.json" in found.warnings[0]
+
+
 def test_no_offer_and_an_unlisted_type_are_warnings(tmp_path: Path) -> None:
     empty = saved(tmp_path / "empty", **{"2026-10-03": {"CapacityBlockOfferings": []}})
     unlisted = saved(tmp_path / "unlisted", **{"2026-10-03": {"CapacityBlockOfferings": [BLOCK]}})

@@ -113,6 +113,23 @@ def test_a_table_of_our_own_columns(tmp_path: Path) -> None:
     assert (plan["reservation_id"], plan["instance_count"], plan["ended_at"]) == (PLAN_ARN, None, END)
 
 
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        (f"{PLAN_ARN},training_plan,2,soon,2026-07-03T11:30:00Z", ["cr-1", f"{PLAN_ARN}-b"]),
+        # It may be of any plan of the file: how many parts each has is unknown.
+        (f"{PLAN_ARN},training_plan,2", ["cr-1"]),
+    ],
+)
+def test_a_plan_with_a_malformed_part_is_left_out_whole(tmp_path: Path, line: str, kept: list[str]) -> None:
+    window = "2026-07-01T11:30:00Z,2026-07-02T11:30:00Z"
+    whole = f"{PLAN_ARN},training_plan,1,{window}\n{PLAN_ARN}-b,training_plan,1,{window}\ncr-1,odcr,1,{window}\n"
+    text = f"reservation_id,reservation_kind,part_no,started_at,ended_at\n{whole}{line}\n"
+    found = read_reservations([source(write(tmp_path / "held.csv", text))], accelerator_families())
+    assert sorted(found.table["reservation_id"]) == sorted(kept)
+    assert "held.csv line 5" in found.warnings[0]
+
+
 def test_the_same_reported_twice_counts_once_and_the_later_state_stands(tmp_path: Path) -> None:
     write(tmp_path / "1.json", {"CapacityReservations": [{**CR, "State": "scheduled"}]})
     write(tmp_path / "2.json", {"CapacityReservations": [{**CR, "InstanceType": None}]})

@@ -314,9 +314,12 @@ def test_what_a_plan_covered_that_has_ended_runs_on_demand_now(on_demand: float)
     # Renewed in the last week, nothing of it is on demand.
     demand = demand.filter(pl.col("hour_started_at") < START + timedelta(weeks=12))
     renewed = held_from(12, 13, 60, commitment_id="plan-2")
-    row = plan(built(demand, newest, *held_from(0, 9, 60), *renewed, covered=covered))
-    assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit nothing", 0.0)
-    assert row["eligible_list_cost_usd"] == 0
+    # Renewed at once, it has no price on demand, and needs none.
+    at_once = held_from(9, 13, 60, commitment_id="plan-2")
+    for open_use, newer in ((demand, renewed), (demand.clear(), at_once)):
+        row = plan(built(open_use, newest, *held_from(0, 9, 60), *newer, covered=covered))
+        assert (row["advice"], row["commitment_per_hour_usd"]) == ("commit nothing", 0.0)
+        assert (row["eligible_list_cost_usd"], row["simulated_savings_usd"]) == (0, 0)
 
 
 def test_sums_of_days_show_no_hours() -> None:

@@ -259,6 +259,14 @@ def test_reservations_are_read_from_a_folder_or_one_file(tmp_path: Path, locatio
     assert findings[subject, "readable"] == Finding(subject, "readable", "ok", "1 reservation found.")
 
 
+def test_a_commitment_that_cannot_be_read_is_not_counted(tmp_path: Path) -> None:
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "plans" / "plans.json").write_text('{"SavingsPlans": [{"savingsPlanArn": "none"}]}')
+    export = write_export(tmp_path, {"2026-07": [hour()]})
+    findings = by_check(write_config(tmp_path, billing=export, commitments=tmp_path / "plans"))
+    assert findings["commitments bought", "readable"].message == "0 commitments found."
+
+
 def test_a_source_of_servers_without_files_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "serving").mkdir()
     export = write_export(tmp_path, {"2026-07": [hour()]})

@@ -160,6 +160,13 @@ def test_the_newer_of_two_readings_of_a_line_counts(tmp_path: Path) -> None:
     assert (row["invoiced_cost"], row["issue_status"]) == (Decimal("10.5"), "issued")
 
 
+def test_a_third_newer_reading_settles_what_two_older_ones_state(tmp_path: Path) -> None:
+    older = DETAIL | {"InvoiceDetailLastUpdated": "2026-07-20T00:00:00Z"}
+    texts = [table(older | {"BilledCost": "9"}), table(older | {"BilledCost": "8"}), table(DETAIL)]
+    found = read_invoices([saved(tmp_path, *texts)])
+    assert (found.warnings, found.table["invoiced_cost"].to_list()) == ([], [Decimal("10.5")])
+
+
 def test_months_outside_the_range_are_left_out(tmp_path: Path) -> None:
     found = read_invoices([saved(tmp_path, table(DETAIL), first_month="2026-08")])
     assert found.table.height == 0
@@ -213,6 +220,8 @@ def test_an_invoice_with_a_malformed_line_has_none(tmp_path: Path) -> None:
     lines = table(DETAIL, DETAIL | {"InvoiceDetailId": "2", "BilledCost": "much"})
     found = read_invoices([saved(tmp_path, lines, TOTALS)])
     assert found.table["invoice_evidence"].unique().to_list() == ["declared"]
+    (warning,) = found.warnings
+    assert "0.csv line 3 has BilledCost 'much'; write an amount of money. The line may be of any invoice in" in warning
 
 
 def test_a_source_without_an_invoice_is_named_after_a_malformed_one(tmp_path: Path) -> None:

@@ -50,9 +50,8 @@ _OF_INVOICE = 3
 
 def read_invoices(sources: Sequence[InvoiceSource]) -> Inventory:
     """The lines of the invoices of all sources; what is malformed, or has other values elsewhere, is left out."""
-    found: dict[tuple[Any, ...], Row] = {}
+    found: dict[tuple[Any, ...], list[Row]] = {}
     warnings: list[str] = []
-    contradicted = set()
     for source in sources:
         seen, known = 0, len(warnings)
         for row in kept(ANSWERS.read(source, warnings), partial(_lines, warnings=warnings), warnings):
@@ -61,18 +60,20 @@ def read_invoices(sources: Sequence[InvoiceSource]) -> Inventory:
                 continue
             seen += 1
             row["source_name"] = source.name
-            key = tuple(row.get(name) for name in _KEY)
-            try:
-                found[key] = _newer(found[key], row) if key in found else row
-            except MalformedError as error:
-                warnings.append(f"{error} {LEFT_OUT}")
-                contradicted.add(key[:_OF_INVOICE])
+            found.setdefault(tuple(row.get(name) for name in _KEY), []).append(row)
         if not seen and LEFT_OUT not in "".join(warnings[known:]):
             warnings.append(
                 f"[[invoices]] {source.name} contains no invoice; check its location, or remove the source."
             )
+    counted, contradicted = {}, set()
+    for key, readings in found.items():
+        try:
+            counted[key] = _newest(readings)
+        except MalformedError as error:
+            warnings.append(f"{error} {LEFT_OUT}")
+            contradicted.add(key[:_OF_INVOICE])
     # Of an invoice all lines count, or none.
-    lines = [row for key, row in found.items() if key[:_OF_INVOICE] not in contradicted]
+    lines = [row for key, row in counted.items() if key[:_OF_INVOICE] not in contradicted]
     return Inventory(pl.DataFrame(_of_one_sign(lines, warnings), schema=SCHEMA).sort(_KEY), sorted(set(warnings)))
 
 
@@ -120,8 +121,8 @@ def _lines(answer: Any, where: str, warnings: list[str]) -> Iterator[Row]:
         unread: list[str] = []
         rows = [*kept(answer.rows, read, unread)]
         if unread and read is _detail:
-            # The line may be of any of its invoices.
-            raise MalformedError(unread[0].removesuffix(f" {LEFT_OUT}"))
+            line = unread[0].removesuffix(f" {LEFT_OUT}")
+            raise MalformedError(f"{line} The line may be of any invoice in {where}, so this concerns the whole file.")
         warnings += unread
         yield from rows
         return
@@ -267,18 +268,19 @@ def _part(summary: Entry, name: str, where: str) -> Entry:
     return part
 
 
-def _newer(known: Row, other: Row) -> Row:
-    """Of two readings of one line the one updated last; MalformedError where they differ and neither is newer."""
-    one, two = ({**row, "source_name": None, "where": None} for row in (known, other))
-    if one == two:
-        return known
-    at, then = one.get("updated_at"), two.get("updated_at")
-    if at and then and at != then:
-        return max(known, other, key=lambda row: row["updated_at"])
-    raise MalformedError(
-        f"Invoice {one['invoice_id']} has other values in {known['where']} than in {other['where']}; keep the newer "
-        "document."
-    )
+def _newest(readings: Sequence[Row]) -> Row:
+    """Of the readings of one line the one updated last; MalformedError where such readings differ."""
+    dates = [row.get("updated_at") for row in readings]
+    if None not in dates:
+        readings = [row for row in readings if row["updated_at"] == max(dates)]
+    known = readings[0]
+    for other in readings[1:]:
+        if any(known.get(name) != other.get(name) for name in {*known, *other} - {"source_name", "where"}):
+            raise MalformedError(
+                f"Invoice {known['invoice_id']} has other values in {known['where']} than in {other['where']}; keep "
+                "the newer document."
+            )
+    return known
 
 
 def _of_one_sign(lines: Sequence[Row], warnings: list[str]) -> Sequence[Row]:

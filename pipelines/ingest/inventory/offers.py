@@ -7,6 +7,7 @@ answers of the newest day count.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
@@ -38,7 +39,9 @@ def read_offers(sources: Sequence[CapacityOfferSource], known_types: Mapping[str
         # An answer without an offer has a day too.
         days: set[date] = set()
         known = len(warnings)
-        found = [*kept(ANSWERS.read(source, warnings), partial(_offers_in, days=days, warnings=warnings), warnings)]
+        answered, read = ANSWERS.read(source, warnings), partial(_offers_in, days=days, warnings=warnings)
+        # A malformed answer has the day of its file: an older one is not the newest for its sake.
+        found = [*kept(answered, read, warnings, partial(_unread, days=days))]
         newest = [row for row in found if row["recorded_date"] == max(days)]
         if not newest and LEFT_OUT not in "".join(warnings[known:]):
             warnings.append(
@@ -91,6 +94,13 @@ def _day(answer: Entry, where: str) -> date:
         raise MalformedError(
             f"{where} is not named after the day of its answer; rename it, such as 2026-11-20-p5.json."
         ) from None
+
+
+def _unread(where: str, days: set[date]) -> Iterator[Row]:
+    """No offer; the day of a malformed answer is added to `days`."""
+    with suppress(MalformedError):
+        days.add(_day({}, where))
+    yield from ()
 
 
 def _offers_in(answer: Any, where: str, days: set[date], warnings: list[str]) -> Iterator[Row]:

@@ -8,6 +8,7 @@ several sources are joined.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -104,7 +105,7 @@ def _reservations_in(answer: Any, where: str, warnings: list[str]) -> Iterator[R
     """The reservations of one answer; MalformedError naming `where` and the field at fault."""
     if isinstance(answer, Table):
         _check_columns(answer.names, where)
-        yield from kept(answer.rows, _declared, warnings)
+        yield from kept(answer.rows, _declared, warnings, partial(_unread, dict(answer.rows)))
         return
     if not isinstance(answer, Mapping):
         raise MalformedError(f"{where} is not a JSON object; save an answer with {_SHAPES}.")
@@ -125,6 +126,16 @@ def _check_columns(names: Sequence[str], where: str) -> None:
     for name in names:
         if name not in _COLUMNS:
             raise MalformedError(f"{where} has the column {name!r}; it may have {', '.join(_COLUMNS)}.")
+
+
+def _unread(rows: Mapping[str, Entry | MalformedError], where: str) -> Iterator[Row]:
+    """What a malformed line may be a part of: its reservation or, where it names none, any training plan of the csv."""
+    line = rows[where]
+    own = [line] if isinstance(line, Mapping) else [row for row in rows.values() if isinstance(row, Mapping)]
+    for row in own:
+        if row is line or row["reservation_kind"] == _PLAN:
+            with suppress(MalformedError):
+                yield {"reservation_id": _id(row["reservation_id"], row["reservation_kind"], where), "is_unread": True}
 
 
 def _declared(row: Entry, where: str) -> Iterator[Row]:
@@ -201,6 +212,9 @@ def _joined(found: Iterable[Row], warnings: list[str]) -> list[Row]:
     details: dict[tuple[str, int], Row] = {}
     left_out = set()
     for row in found:
+        if row.get("is_unread"):
+            left_out.add(row["reservation_id"])
+            continue
         known = details if row.get("is_detail") else whole
         key = (row["reservation_id"], row["part_no"])
         try:
