@@ -215,7 +215,7 @@ def _reason(commitment: float, best: float, steady: float, recent: float, used: 
 
 
 def _matrix(rated: pl.DataFrame, oldest: Any, newest: Any) -> baseline.Use:
-    """Use by hour and rate, rates ascending, in whole weeks back from the newest hour. None remains without a cost."""
+    """Use with a list cost by hour and rate, rates ascending, in whole weeks back from the newest hour."""
     paid = np.unique(rated["paid_ratio"].to_numpy())
     hours = int((newest - oldest) / timedelta(hours=1)) + 1
     weeks = hours // baseline.WEEK_HOURS

@@ -219,4 +219,5 @@ def test_a_file_four_times_as_large_takes_no_more_memory(tmp_path: Path) -> None
         )
         (taken,) = done.stdout.splitlines()
         grown.append(int(taken))
-    assert 0 < grown[1] < grown[0] * 1.25, grown
+    # Where memory grew with lines, it would be four times as much; on a busy machine it varies by a quarter.
+    assert 0 < grown[1] < grown[0] * 1.5, grown
