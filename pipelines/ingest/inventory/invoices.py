@@ -270,8 +270,8 @@ def _part(summary: Entry, name: str, where: str) -> Entry:
 
 def _newest(readings: Sequence[Row]) -> Row:
     """Of the readings of one line the one updated last; MalformedError where such readings differ."""
-    dates = [row.get("updated_at") for row in readings]
-    if None not in dates:
+    dates = [row["updated_at"] for row in readings if row.get("updated_at") is not None]
+    if len(dates) == len(readings):
         readings = [row for row in readings if row["updated_at"] == max(dates)]
     known = readings[0]
     for other in readings[1:]:
