@@ -29,9 +29,8 @@ spent as (
             as hour_started_at, resource_id, bucket, billing_currency, billing_month, payer_account_id, account_id,
         region_id, max(instance_type) as instance_type, max(nullif(accelerator_family, 'none')) as accelerator_family,
         max(evidence) as evidence, count(*) > count(list_cost_usd) as is_unpriced,
-        sum(case when piece_kind in ('instance_hour', 'block_hour')
-            then case when market = 'capacity_block' and is_unsure then 0 else abs(effective_cost_usd) end end)
-            as certain_usd,
+        bool_or(case when piece_kind in ('instance_hour', 'block_hour')
+            then effective_cost_usd <> 0 and not (market = 'capacity_block' and is_unsure is not null) end) as has_cost,
         sum(list_cost_usd) as list_cost_usd, known_sum(effective_cost_usd) as effective_cost_usd,
         sum(billed_cost_usd) as billed_cost_usd
     from fct_ledger
@@ -48,7 +47,7 @@ own as (
 
     select
         part.server_id, hour_started_at, rest.resource_id, bucket, billing_currency, billing_month, payer_account_id,
-        account_id, region_id, instance_type, accelerator_family, evidence, is_unpriced, certain_usd,
+        account_id, region_id, instance_type, accelerator_family, evidence, is_unpriced, has_cost,
         piece_usd(list_cost_usd, part.upper_units - part.units, part.upper_units, part.whole_units),
         piece_usd(effective_cost_usd, part.upper_units - part.units, part.upper_units, part.whole_units),
         piece_usd(billed_cost_usd, part.upper_units - part.units, part.upper_units, part.whole_units)
@@ -64,12 +63,12 @@ select
         payer_account_id, account_id, region_id, billing_currency) as row_no,
     max(resource_id) as resource_id, max(max(instance_type)) over hour as instance_type,
     max(max(accelerator_family)) over hour as accelerator_family, max(evidence) as evidence,
-    case when sum(sum(certain_usd)) over hour = 0 then null
-        when not bool_or(is_unpriced) then sum(list_cost_usd) end as list_cost_usd,
-    case when sum(sum(certain_usd)) over hour is distinct from 0
+    case when bool_or(bool_or(has_cost)) over hour is distinct from false and not bool_or(is_unpriced)
+        then sum(list_cost_usd) end as list_cost_usd,
+    case when bool_or(bool_or(has_cost)) over hour is distinct from false
         then known_sum(effective_cost_usd) end as effective_cost_usd,
     sum(billed_cost_usd) as billed_cost_usd,
-    case when sum(sum(certain_usd)) over hour is distinct from 0
+    case when bool_or(bool_or(has_cost)) over hour is distinct from false
         then known_sum(case when bucket = 'idle' then effective_cost_usd else 0 end) end as idle_cost_usd
 from own
 group by server_id, hour_started_at, billing_currency, billing_month, payer_account_id, account_id, region_id
