@@ -40,7 +40,10 @@ _FIXES = {
     "missing": "it is missing; add it",
     "tuple_type": "write a list in brackets",
     "too_short": "write at least one value",
-    "timezone_aware": "write a time with its zone, such as 2026-07-14T12:00:00Z",
+    **dict.fromkeys(
+        ("timezone_aware", "datetime_type", "datetime_parsing", "datetime_from_date_parsing"),
+        "write a time with its zone, such as 2026-07-14T12:00:00Z",
+    ),
     **dict.fromkeys(("model_type", "dict_type"), "write a table of keys and values"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "write true or false, without quotes"),
     **dict.fromkeys(("decimal_type", "decimal_parsing", "float_type", "float_parsing"), "write a number such as 1.5"),
@@ -117,13 +120,18 @@ def first_mistake(
         return f"{where}: {key} is not a list; write its heading in double brackets, [[{key}]]."
     # An entry of a list is one of what the list is of.
     last = next((part for part in reversed(keys) if not part.isdigit()), "")
-    fix = _PATTERN_FIXES.get(last, _PLAIN) if kind == "string_pattern_mismatch" else _FIXES.get(kind)
+    fix = _PATTERN_FIXES.get(last, _PLAIN) if kind == "string_pattern_mismatch" else fix_of(kind, mistake["msg"])
     if kind == "too_short" and key == "privacy.key":
         fix = "it is too short; give it 32 characters or more"
-    fix = fix or mistake["msg"].removeprefix("Value error, ")
-    written = "write a number" if kind.startswith(("greater_than", "less_than")) else "write"
-    fix = fix.replace("Input should be", written)
     return f"{where}: key {key!r}: {fix}." if key else f"{where}: {fix}."
+
+
+def fix_of(kind: str, message: str) -> str:
+    """What to write, by pydantic's type of mistake and its message."""
+    fix = _FIXES.get(kind) or message.removeprefix("Value error, ")
+    return fix.replace(
+        "Input should be", "write a number" if kind.startswith(("greater_than", "less_than")) else "write"
+    )
 
 
 def _meant(model: type[BaseModel] | None, loc: Sequence[int | str]) -> str:

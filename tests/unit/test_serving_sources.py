@@ -109,11 +109,17 @@ def test_the_same_file_delivered_twice_counts_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "warning"),
     [
-        (traffic("10:00", "10:30", 1, -5), "has a wrong `output_tokens`"),
-        (traffic("10:30", "10:00", 1, 5), "`to` is not after `from`"),
-        ('{"event": "prompt", "server_id": "s", "text": "secret words"}', "is no serving event"),
-        ('{"event": "traffic", "server_id": "s"', "is no serving event"),
-        (traffic("10:00", "10:30", 1, 5) | {"from": "2026-07-01T10:00:00"}, "has a wrong `from`"),
+        (
+            traffic("10:00", "10:30", 1, -5),
+            "key 'output_tokens': write a number greater than or equal to 0. Until then it is skipped.",
+        ),
+        (traffic("10:30", "10:00", 1, 5), "write a `to` that is after `from`"),
+        ('{"event": "prompt", "server_id": "s", "text": "secret words"}', "key 'event': write 'server_started', "),
+        ('{"event": "traffic", "server_id": "s"', "it is not JSON; write it whole"),
+        (
+            traffic("10:00", "10:30", 1, 5) | {"from": "2026-07-01T10:00:00"},
+            "key 'from': write a time with its zone, such as ",
+        ),
         (traffic("10:00", "10:30", 1, 5) | {"from": "1970-01-01T00:00:05Z"}, "the year 1970 is not in 2006 to 2099"),
         (traffic("10:00", "10:30", 1, 5) | {"to": "9999-12-31T10:00:00Z"}, "the year 9999 is not in 2006 to 2099"),
     ],

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from pipelines.config.mistakes import fix_of
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.json_lines import by_suffix, lines_of_file
 from pipelines.ingest.serving.records import EARLIEST, Row, ServingRecords, records
@@ -97,20 +98,23 @@ def _events(source: ServingSource, warnings: list[str]) -> Iterator[ServerStarte
             try:
                 event = _EVENT.validate_json(line)
                 if isinstance(event, Traffic) and event.ended_at <= event.started_at:
-                    raise ValueError("`to` is not after `from`")
+                    raise ValueError("write a `to` that is after `from`")
                 yield event
             except ValueError as error:
-                warnings.append(f"{where} line {number} {_what(error)}; it is skipped. Fix it and write it again.")
+                warnings.append(f"{where} line {number}: {_fix(error)}. Until then it is skipped.")
 
 
-def _what(error: ValueError) -> str:
-    """What is wrong with a line, without its content."""
+def _fix(error: ValueError) -> str:
+    """How to fix a line, without its content."""
     if not isinstance(error, ValidationError):
-        return f"is wrong: {error}"
+        return str(error)
     first = error.errors(include_input=False, include_url=False)[0]
+    if first["type"] == "json_invalid":
+        return "it is not JSON; write it whole"
     # The first part of a place is the kind of event.
     key = ".".join(str(part) for part in first["loc"][1:])
-    return f"has a wrong `{key}`: {first['msg']}" if key else f"is no serving event: {first['msg']}"
+    fix = fix_of(first["type"], first["msg"])
+    return f"key {key!r}: {fix}" if key else "key 'event': write 'server_started', 'traffic' or 'server_stopped'"
 
 
 def _servers(events: list[Any], warnings: list[str]) -> list[Row]:
