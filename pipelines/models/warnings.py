@@ -123,6 +123,9 @@ def sentence(check: Mapping[str, Any], owners: Mapping[str, str] | None = None) 
     table, count = check["table"], check["unexpected_count"]
     where = _where(check)
     shown = example(table, check["sample"])
+    if any(name in row for row in check["sample"][:1] for name in _SENTENCES):
+        more = f" And {count - 1} more of this source; `trainledger check` lists each." if count > 1 else ""
+        return f"{where}: {shown}{more}"
     total = " and ".join(
         _money(amount, currency) for currency, amount in check.get("totals", {}).items() if float(amount)
     )

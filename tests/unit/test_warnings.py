@@ -66,14 +66,18 @@ def test_an_example_has_its_key_then_its_amounts_and_no_unknown_value() -> None:
             "this workload_id. Write the workload id under [[decisions.workloads]] as mart_run_cost has it; a pilot "
             f"needs one billed baseline run.{OWNER}",
         ),
-        (
-            {"table": "raw/tracker_run", "sample": [{"doubt": "jobs/a.jsonl ends in the middle of a line."}]},
-            "1 row of tracker_run, for example jobs/a.jsonl ends in the middle of a line.",
-        ),
     ],
 )
 def test_a_failed_check_is_a_sentence(changed: dict[str, Any], text: str) -> None:
     assert sentence(check(**changed)) == f"a run costs less than nothing: {text}"
+
+
+def test_a_warning_of_a_reader_is_its_sentence_and_how_many_more() -> None:
+    read = {"table": "raw/tracker_run", "sample": [{"doubt": "jobs/a.jsonl ends in the middle of a line."}]}
+    found = "tracker_run: jobs/a.jsonl ends in the middle of a line."
+    assert sentence(check(**read)) == found
+    more = " And 2 more of this source; `trainledger check` lists each."
+    assert sentence(check(**read, unexpected_count=3)) == found + more
 
 
 def test_amounts_that_cancel_have_no_total() -> None:
