@@ -24,7 +24,8 @@ def by_suffix(listed: Sequence[Object], suffixes: tuple[str, ...] = SUFFIXES) ->
 
 def skipped(location: str | None, keys: Sequence[str], fix: str) -> list[str]:
     """The warning about files that are not read, if there are any; `fix` is how to name them."""
-    return [f"{location}: {len(keys)} files like {keys[0]} are skipped{fix}."] if keys else []
+    files = f"{keys[0]} is" if len(keys) == 1 else f"{len(keys)} files like {keys[0]} are" if keys else ""
+    return [f"{location}: {files} skipped{fix}."] if keys else []
 
 
 def blocks_of_file(

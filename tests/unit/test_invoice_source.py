@@ -195,6 +195,8 @@ def test_fields_that_an_older_client_drops_are_reported(tmp_path: Path) -> None:
         ([table(DETAIL | {"InvoiceIssueStatus": "Draft"})], "InvoiceIssueStatus 'draft'; write Open"),
         ([table(DETAIL | {"BillingCurrency": ""})], "line 2 has no BillingCurrency"),
         ([table(DETAIL | {"BillingCurrency": "dollars"})], "line 2 has the currency 'dollars'; write its code"),
+        (["invoice_id,currency,total,issued_date\nINV-1,USD,5,03.08.2026\n"],
+         "line 2 has issued_date '03.08.2026'; write a day such as 2026-08-03."),
         (["invoice_id,currency,total\nINV-1,usd,5\n"], "line 2 has the currency 'usd'; write its code"),
         (["BillingPeriodStart,InvoiceIssuerName,BillingPeriodStatus\n2026-07-01T00:00:00Z,AWS,Done\n"],
          "line 2 needs a BillingPeriodStart, an InvoiceIssuerName and the BillingPeriodStatus Open or Closed"),
@@ -221,7 +223,7 @@ def test_an_invoice_with_a_malformed_line_has_none(tmp_path: Path) -> None:
     found = read_invoices([saved(tmp_path, lines, TOTALS)])
     assert found.table["invoice_evidence"].unique().to_list() == ["declared"]
     (warning,) = found.warnings
-    assert "0.csv line 3 has BilledCost 'much'; write an amount of money. The line may be of any invoice in" in warning
+    assert "0.csv line 3 has BilledCost 'much'; write an amount of money such as 1234.50. The line may be of" in warning
 
 
 def test_a_source_without_an_invoice_is_named_after_a_malformed_one(tmp_path: Path) -> None:

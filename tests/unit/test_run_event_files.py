@@ -60,7 +60,7 @@ def test_gzip_files_and_files_that_are_none_of_ours(tmp_path: Path) -> None:
     records = read_runs(source(tmp_path))
     assert rows(records, "run", "run_id") == [("llama8b-42",)]
     (warning,) = records.warnings
-    assert warning.startswith(f"{tmp_path}: 1 files like notes.txt are skipped")
+    assert warning.startswith(f"{tmp_path}: notes.txt is skipped")
 
 
 def test_the_same_story_from_s3(tmp_path: Path, s3_endpoint: str) -> None:

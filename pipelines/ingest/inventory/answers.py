@@ -207,7 +207,7 @@ def json_object(entry: Entry, name: str, where: str) -> Entry:
     return found if isinstance(found, Mapping) else {}
 
 
-def moment(entry: Entry, name: str, where: str) -> datetime | None:
+def moment(entry: Entry, name: str, where: str, wanted: str = "a time as RFC 3339 with its zone") -> datetime | None:
     """A naive UTC time, to the millisecond, from a datetime, RFC 3339 text with its zone or seconds since 1970."""
 
     def read(at: Any) -> datetime:
@@ -220,7 +220,7 @@ def moment(entry: Entry, name: str, where: str) -> datetime | None:
         at = at.astimezone(UTC).replace(tzinfo=None)
         return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
-    return _value(entry, name, where, read, "a time as RFC 3339 with its zone")
+    return _value(entry, name, where, read, wanted)
 
 
 def count(entry: Entry, name: str, where: str, unit: str = "instances", most: int = 1_000_000) -> int | None:
@@ -239,7 +239,7 @@ def amount(entry: Entry, name: str, where: str) -> Decimal | None:
             raise ValueError
         return money.quantize(Decimal("1e-10"))
 
-    return _value(entry, name, where, read, "an amount of money")
+    return _value(entry, name, where, read, "an amount of money such as 1234.50")
 
 
 def _value(entry: Entry, name: str, where: str, read: Callable[[Any], Any], wanted: str) -> Any:

@@ -229,7 +229,7 @@ def _totals(row: Entry, where: str) -> Iterator[Row]:
     """The parts of an invoice typed into a csv."""
     total, tax = (answers.amount(row, name, where) for name in ("total", "tax"))
     issued = answers.text(row, "issued_date")
-    at = {"issued_date": f"{issued}T00:00:00Z" if issued and "T" not in issued else issued}
+    at = {"issued_date": f"{issued}T00:00:00Z" if re.fullmatch(r"\d{4}-\d\d-\d\d", issued or "") else issued}
     yield from _parts(
         total,
         None if total is None or tax is None else total - tax,
@@ -238,7 +238,7 @@ def _totals(row: Entry, where: str) -> Iterator[Row]:
         invoice_issuer=answers.text(row, "invoice_issuer"),
         invoice_id=answers.text(row, "invoice_id"),
         document_kind="invoice",
-        issued_at=answers.moment(at, "issued_date", where),
+        issued_at=answers.moment(at, "issued_date", where, "a day such as 2026-08-03"),
         currency=answers.text(row, "currency"),
     )
 
