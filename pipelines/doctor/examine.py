@@ -172,7 +172,8 @@ def examine_warehouse(warehouse: Warehouse, now: datetime) -> Iterator[Finding]:
     else:
         age = now - published.published_at.replace(tzinfo=None)
         months = {delivery["billing_period"] for delivery in published.inputs.get("deliveries", ())}
-        summary = f"number {published.number} of {published.published_at:%Y-%m-%d %H:%M} UTC, {age.days} days ago"
+        summary = f"number {published.number} of {published.published_at:%Y-%m-%d %H:%M} UTC"
+        summary += f", {counted(age.days, 'day')} ago"
         yield subject.ok("publication", f"{summary}, {counted(len(months), 'billing month')}.")
     if is_s3(warehouse.location):
         yield from _probed(subject, store, warehouse.location)

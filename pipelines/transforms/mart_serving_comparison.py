@@ -111,7 +111,7 @@ def _row(side: Side, candidate: Candidate) -> Row:
     platforms = side.family, candidate.family
     missing = [*faults, *candidate.gaps]
     if side.unmeasured_days:
-        missing.append(f"{side.unmeasured_days} days whose tokens or costs are not all known are left out")
+        missing.append(f"days left out because their tokens or costs are not all known: {side.unmeasured_days}")
     if side.changed_on:
         missing.append(f"days up to {side.changed_on} are left out: a list price has changed since")
     return row | {

@@ -399,6 +399,7 @@ def test_a_month_has_the_days_without_use() -> None:
     server[1]["is_measured"] = False
     (row,) = compared(server, [], capacity)
     assert (row["day_count"], row["baseline_cost_per_month_usd"]) == (14, pytest.approx(75 / 14 * 730 / 24))
+    assert "days left out because their tokens or costs are not all known: 1" in row["missing_evidence"]
 
 
 def test_use_of_long_ago_is_no_traffic() -> None:
