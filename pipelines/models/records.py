@@ -131,9 +131,11 @@ def _registrations(warehouse: Warehouse) -> Read:
             )
     # Tables of earlier versions do not have what was published.
     tables = {
-        table: pl.concat([pl.DataFrame(schema=SCHEMAS[table]), *map(pl.read_parquet, files)], how="diagonal")
-        for table in PROOF_TABLES
-        for files in [warehouse.lake.files(f"raw/{table}")]
+        name: pl.concat(
+            [pl.DataFrame(schema=SCHEMAS[name]), *map(pl.read_parquet, warehouse.lake.files(f"raw/{name}"))],
+            how="diagonal",
+        )
+        for name in PROOF_TABLES
     }
     known, runs = (table.to_dicts() for table in tables.values())
     before = {(row["registration"], ""): row["published_types"] for row in known}

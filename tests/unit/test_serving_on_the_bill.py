@@ -39,6 +39,11 @@ def served(*servers: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
         ups.append({"evidence": "imds", "stopped_at": begin + HOUR, **one, "started_at": begin})
         span = {"started_at": begin, "ended_at": begin + HOUR, "model": one["model"]}
         traffic.append({"server_id": one["server_id"], "request_count": 5, "output_tokens": 1_000_000, **span})
+    return recorded(ups, traffic)
+
+
+def recorded(ups: list[dict[str, Any]], traffic: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The tables of these records of servers and their traffic."""
     found = records(ServingSource(name="servers", location="servers"), ups, traffic)
     return {name: frame.to_dicts() for name, frame in found.tables.items()}
 
@@ -81,12 +86,10 @@ def test_a_server_on_two_machines_in_an_hour_has_a_cost_per_token() -> None:
         {**up, "resource_id": "i-0b", "started_at": TEN + HOUR / 2, "stopped_at": TEN + HOUR},
     ]
     traffic = [{"server_id": "s", "model": "m", "output_tokens": 2_000_000, "request_count": 5}]
-    found = records(
-        ServingSource(name="servers", location="servers"),
+    serving = recorded(
         ups,
         [traffic[0] | {"started_at": TEN, "ended_at": TEN + HOUR}],
     )
-    serving = {name: frame.to_dicts() for name, frame in found.tables.items()}
     name = "mart_inference_cost_daily"
     bill = [machine(0) | half, machine(0, "i-0b") | half, machine(1, "i-0b")]
     with Lab({MONTH: bill}, {}, serving=serving) as made:
@@ -138,8 +141,7 @@ def test_traffic_from_before_a_start_takes_no_hour_from_its_server() -> None:
         | {"started_at": TEN + begin * HOUR, "ended_at": TEN + (begin + 0.5) * HOUR}
         for server, begin in (("t", 0), ("s", 0), ("s", 0.5))
     ]
-    found = records(ServingSource(name="servers", location="servers"), ups, traffic)
-    serving = {name: frame.to_dicts() for name, frame in found.tables.items()}
+    serving = recorded(ups, traffic)
     name = "detail_serving_capacity_hourly"
     with Lab({MONTH: [machine(0)]}, {}, serving=serving) as made:
         read = f"select server_id, effective_cost_usd, output_tokens from {name} order by 1"
@@ -155,8 +157,7 @@ def test_a_restart_within_an_hour_keeps_the_rest_of_it() -> None:
         | {"started_at": begin, "ended_at": begin + HOUR / 2}
         for begin in (TEN, TEN + HOUR / 2)
     ]
-    found = records(ServingSource(name="servers", location="servers"), ups, traffic)
-    serving = {name: frame.to_dicts() for name, frame in found.tables.items()}
+    serving = recorded(ups, traffic)
     name = "detail_serving_capacity_hourly"
     with Lab({MONTH: [machine(0)]}, {}, serving=serving) as made:
         read = f"select effective_cost_usd, idle_cost_usd, output_tokens from {name}"
@@ -325,15 +326,13 @@ def test_input_tokens_that_are_not_recorded_are_unknown_and_not_none() -> None:
     """
     up = {"server_id": "s", "model": "m", "resource_id": "i-0a", "evidence": "imds"}
     traffic = {"server_id": "s", "model": "m", "output_tokens": 1_000_000, "cache_read_tokens": 0, "request_count": 5}
-    found = records(
-        ServingSource(name="servers", location="servers"),
+    serving = recorded(
         [{**up, "started_at": TEN, "stopped_at": TEN + 2 * HOUR}],
         [
             traffic | {"started_at": TEN, "ended_at": TEN + HOUR, "input_tokens": 9_000_000},
             traffic | {"started_at": TEN + HOUR, "ended_at": TEN + 2 * HOUR},
         ],
     )
-    serving = {name: frame.to_dicts() for name, frame in found.tables.items()}
     name, compared = "mart_inference_cost_daily", "mart_serving_comparison"
     read = "select cost_per_million_output_usd, cost_per_million_total_usd, input_tokens, missing_evidence "
     other = Serving(model="m", candidate_model="x", input_usd=Decimal(1), output_usd=Decimal(1), source="a price list")

@@ -1,7 +1,7 @@
 -- One row per server, hour, payer, account, region, month and currency: what its machine cost, idle included.
 -- Idle of a machine that nothing held is shared by what held it that month, by accelerator-seconds; the part of runs
--- is no server's. Unknown where the bill has the machine at nothing, as on a dedicated host, or in a block of unknown
--- window.
+-- is no server's. Unknown where the machine costs nothing on the bill, as on a dedicated host, or is in a block of
+-- unknown window.
 -- stored: no
 with part as (
     -- All runs of a machine are one.
