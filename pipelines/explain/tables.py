@@ -16,12 +16,15 @@ from pipelines.present.buckets import BUCKETS
 _HEADS = {
     "account_id": "account",
     "accelerator_family": "family",
+    "billed_by": "billed by",
+    "billing_entity": "seller",
     "charge_category": "category",
     "instance_type": "instance",
     "invoice_id": "invoice",
     "resource_id": "resource",
     "served_by": "served by",
     "usage_date": "day",
+    "usage_type": "usage type",
 }
 
 
@@ -129,7 +132,7 @@ def _head(name: str) -> str:
 def _charge_types(explanation: Explanation) -> Iterator[Part]:
     unit, types = explanation.currency, explanation.by_charge_type()
     rows: list[tuple[str, ...]] = [(str(r[0]), f"{r[1]:,}", *map(cents, r[2:])) for r in types.rows()]
-    head = ("charge_type", "lines", f"billed {unit}", f"ledger {unit}", f"difference {unit}")
+    head = ("charge type", "lines", f"billed {unit}", f"ledger {unit}", f"difference {unit}")
     amounts = ("billed_cost_usd", "ledger_cost_usd", "difference_usd")
     rows.append(_summed("total", 1, types, amounts, f"{types['line_count'].sum():,}"))
     yield _table(BY_CHARGE_TYPE, head, rows, 4)
