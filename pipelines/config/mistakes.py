@@ -100,13 +100,8 @@ def first_mistake(
     keys = [str(part) for part in mistake["loc"] if part != "[key]"]
     variable = "__".join(["TRAINLEDGER_" + keys[0], *keys[1:]]).upper() if keys else ""
     where = f"environment variable {variable}" if variable in environment else where
-    if len(keys) > 1 and keys[0] in lists and kind != "model_type":
-        number = int(keys[1])
-        entries = (content or {}).get(keys[0], [])
-        named = [entries[number].get(key) for key in ("name", "run_id")] if number < len(entries) else []
-        name = next((name for name in named if name and isinstance(name, str)), f"number {number + 1}")
-        where += f", [[{keys[0]}]] {name}"
-        keys = keys[2:]
+    entries, keys = _entries(keys, content or {})
+    where += entries
     key = ".".join(keys)
     if old:
         return f"{where}: key {key!r} is now called {RENAMED_KEYS[keys[-1]]!r}; rename it."
@@ -126,9 +121,23 @@ def first_mistake(
     return f"{where}: key {key!r}: {fix}." if key else f"{where}: {fix}."
 
 
+def _entries(keys: list[str], content: Any) -> tuple[str, list[str]]:
+    """The entries that `keys` lead to, as `, [[terms.rates]] number 2`, and the keys within the last of them."""
+    found, rest, at = "", keys, content
+    for number, key in enumerate(keys, start=1):
+        is_entry = isinstance(at, list | tuple) and key.isdigit() and int(key) < len(at)
+        at = at[int(key)] if is_entry else at.get(key) if isinstance(at, Mapping) else None
+        if is_entry and isinstance(at, Mapping):
+            named = (at.get(name) for name in ("name", "run_id"))
+            name = next((name for name in named if name and isinstance(name, str)), f"number {int(key) + 1}")
+            found += f", [[{'.'.join(part for part in keys[:number] if not part.isdigit())}]] {name}"
+            rest = keys[number:]
+    return found, rest
+
+
 def fix_of(kind: str, message: str) -> str:
     """What to write, by pydantic's type of mistake and its message."""
-    fix = _FIXES.get(kind) or message.removeprefix("Value error, ")
+    fix = _FIXES.get(kind) or message.removeprefix("Value error, ").replace("Decimal input should have", "write")
     return fix.replace(
         "Input should be", "write a number" if kind.startswith(("greater_than", "less_than")) else "write"
     )

@@ -98,23 +98,32 @@ def test_two_baselines_of_one_workload_and_day(tmp_path: Path) -> None:
     ("decisions", "error"),
     [
         (ADJUSTMENT + "decided_on = 2026-08-01\n", "there is no baseline llama8b; name one of those you freeze first."),
-        (ADJUSTMENT, "key 'decisions.adjustments.0.decided_on': it is missing; add it."),
-        (ADJUSTMENT.replace("2026-07", "July"), "'decisions.adjustments.0.month': write a month such as 2026-07."),
+        (ADJUSTMENT, "[[decisions.adjustments]] number 1: key 'decided_on': it is missing; add it."),
+        (
+            ADJUSTMENT.replace("2026-07", "July"),
+            "number 1: key 'month': write a month such as 2026-07.",
+        ),
         (
             ADJUSTMENT.replace('"-1"', '"NaN"'),
-            "key 'decisions.adjustments.0.amount_usd': write a finite number.",
+            "[[decisions.adjustments]] number 1: key 'amount_usd': write a finite number.",
         ),
-        (BUDGET.replace("100", "0"), "key 'decisions.budgets.0.amount_usd': write a number greater than 0."),
+        (
+            BUDGET.replace("100", "0"),
+            "[[decisions.budgets]] number 1: key 'amount_usd': write a number greater",
+        ),
         (BUDGET + "thresholds = [1.0, 0.8]\n", "thresholds must rise, each once, such as [0.5, 0.8, 1.0]."),
-        (BUDGET + "thresholds = []\n", "key 'decisions.budgets.0.thresholds': write at least one value"),
-        (BUDGET + 'currency = "dollars"\n', "'decisions.budgets.0.currency': write a currency as the bill does, such"),
+        (BUDGET + "thresholds = []\n", "[[decisions.budgets]] number 1: key 'thresholds': write at least one value"),
+        (
+            BUDGET + 'currency = "dollars"\n',
+            "number 1: key 'currency': write a currency as the bill does, such",
+        ),
         (
             BUDGET + 'first_month = "2026-08"\nlast_month = "2026-07"\n',
             "first_month 2026-08 is after last_month 2026-07",
         ),
         (
             BUDGET + 'limit = "1"\n',
-            "unknown key 'decisions.budgets.0.limit'; write 'first_month', 'last_month', 'team', ",
+            "[[decisions.budgets]] number 1: unknown key 'limit'; write 'first_month', 'last_month', 'team', ",
         ),
         (BUDGET + BUDGET.replace("nlp", " NLP "), "[[decisions.budgets]] give nlp two budgets in USD for one month"),
         (

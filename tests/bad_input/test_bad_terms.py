@@ -16,7 +16,7 @@ POOL = (
     "expires_on = 2026-12-31\n"
 )
 MORE = '[[terms.agreements.periods]]\nfirst_month = "2026-12"\nlast_month = "2027-11"\ncommitment_usd = 5\n'
-FIRST = "terms.agreements.0"
+FIRST = "[[terms.agreements]] edp"
 RATES = (
     '[[terms.rates]]\ncommitment_kind = "compute_savings_plan"\npurchase_term = "1yr"\n'
     'payment_option = "No Upfront"\npaid_ratio = {"p5.48xlarge" = 0.6}\nsource = "quote"\nas_of = 2026-11-01\n'
@@ -26,9 +26,15 @@ RATES = (
 @pytest.mark.parametrize(
     ("terms", "error"),
     [
-        (AGREEMENT, f"key '{FIRST}.periods': it is missing; add it."),
-        (AGREEMENT + PERIOD.replace('"1000.00"', '"-5"'), f"key '{FIRST}.periods.0.commitment_usd': write a number"),
-        (AGREEMENT + PERIOD.replace('"1000.00"', '"NaN"'), f"key '{FIRST}.periods.0.commitment_usd': write a "),
+        (AGREEMENT, f"{FIRST}: key 'periods': it is missing; add it."),
+        (
+            AGREEMENT + PERIOD.replace('"1000.00"', '"-5"'),
+            "[[terms.agreements.periods]] number 1: key 'commitment_usd': write a number",
+        ),
+        (
+            AGREEMENT + PERIOD.replace('"1000.00"', '"NaN"'),
+            f"{FIRST}, [[terms.agreements.periods]] number 1: key 'commitment_usd': write a ",
+        ),
         (AGREEMENT + PERIOD.replace("2026-01", "January"), "first_month': write a month such as 2026-07."),
         (
             AGREEMENT + PERIOD.replace("2026-12", "2025-12"),
@@ -37,7 +43,7 @@ RATES = (
         (AGREEMENT + PERIOD + MORE, "the period from 2026-12 begins before 2026-12 has ended."),
         (
             AGREEMENT + 'shortfall = "forgiven"\n' + PERIOD,
-            f"key '{FIRST}.shortfall': write 'paid', 'carried'",
+            f"{FIRST}: key 'shortfall': write 'paid', 'carried'",
         ),
         (
             AGREEMENT + 'payer_account_ids = ["12"]\n' + PERIOD,
@@ -50,19 +56,25 @@ RATES = (
         ),
         (
             AGREEMENT + 'discount = "0.1"\n' + PERIOD,
-            f"unknown key '{FIRST}.discount'; remove it or check its spelling.",
+            f"{FIRST}: unknown key 'discount'; remove it or check its spelling.",
         ),
         (AGREEMENT + PERIOD + AGREEMENT + PERIOD, "[[terms.agreements]] contain edp twice; remove one."),
         (
             RATES + RATES,
             "[[terms.rates]] contain compute_savings_plan, 1yr, No Upfront, p5.48xlarge twice; remove one.",
         ),
-        (RATES.replace("0.6", "60"), "key 'terms.rates.0.paid_ratio.p5.48xlarge': write a number less than 1."),
-        (RATES.replace("1yr", "2yr"), "key 'terms.rates.0.purchase_term': write '1yr' or '3yr'."),
+        (
+            RATES.replace("0.6", "60"),
+            "number 1: key 'paid_ratio.p5.48xlarge': write a number less than 1.",
+        ),
+        (RATES.replace("1yr", "2yr"), "[[terms.rates]] number 1: key 'purchase_term': write '1yr' or '3yr'."),
         (POOL + POOL, "[[terms.credits]] contain map twice; remove one."),
         (POOL.replace("2026-12-31", "2026-01-15"), "expires_on 2026-01-15 is not after issued_on 2026-01-15."),
-        (POOL.replace('matches = "MAP"\n', ""), "key 'terms.credits.0.matches': it is missing; add it."),
-        (POOL.replace("500", '"12.345"'), "key 'terms.credits.0.issued_usd': Decimal input should have no more than 2"),
+        (POOL.replace('matches = "MAP"\n', ""), "[[terms.credits]] map: key 'matches': it is missing; add it."),
+        (
+            POOL.replace("500", '"12.345"'),
+            "[[terms.credits]] map: key 'issued_usd': write no more than 2 decimal places.",
+        ),
     ],
 )
 def test_terms_that_are_none(tmp_path: Path, terms: str, error: str) -> None:
