@@ -40,7 +40,7 @@ def read_offers(sources: Sequence[CapacityOfferSource], known_types: Mapping[str
         days: set[date] = set()
         known = len(warnings)
         answered, read = ANSWERS.read(source, warnings), partial(_offers_in, days=days, warnings=warnings)
-        # A malformed answer has the day of its file: an older one is not the newest for its sake.
+        # A malformed answer counts as of the day of its file, so that no older one becomes the newest.
         found = [*kept(answered, read, warnings, partial(_unread, days=days))]
         newest = [row for row in found if row["recorded_date"] == max(days)]
         if not newest and LEFT_OUT not in "".join(warnings[known:]):
