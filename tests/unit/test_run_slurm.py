@@ -110,6 +110,22 @@ def test_a_prologs_log_records_which_instance_a_name_was(tmp_path: Path) -> None
     assert stays.equals(found.tables["tracker_resource"].filter(pl.col("attempt_no") == 2))
 
 
+def test_jobs_of_two_clusters_with_one_number_are_two_runs(tmp_path: Path) -> None:
+    """Job 7 completed on one cluster and failed on another; its 3 GPUs on two nodes are 2 and 1."""
+    records = slurm(
+        tmp_path,
+        "JobIDRaw|Cluster|State|Start|End|NodeList|AllocTRES\n"
+        "7|blue|COMPLETED|2026-07-01T10:00:00|2026-07-01T12:00:00|b-[1-2]|gres/gpu=3,node=2\n"
+        "7|red|FAILED|2026-07-02T10:00:00|2026-07-02T11:00:00|r-1|gres/gpu=8,node=1\n",
+    )
+    assert rows(records, "run", "run_id", "status") == [("lab-7", "completed"), ("lab-7@2", "failed")]
+    assert rows(records, "resource", "run_id", "resource_id", "accelerators_used") == [
+        ("lab-7", "b-1", 2),
+        ("lab-7", "b-2", 1),
+        ("lab-7@2", "r-1", 8),
+    ]
+
+
 def test_a_job_may_name_its_run(tmp_path: Path) -> None:
     comment = SACCT.replace("AllocTRES\n", "AllocTRES|Comment\n").replace(
         "node=2\n", "node=2|trainledger.run_id=llama\n"

@@ -34,6 +34,8 @@ _REPEATED = "is in an hour that the clocks repeat, and may be the first or the s
 _UNSURE = "Until then no run has that hour of the node."
 _REWRITE = "fix it, or write it again with SLURM_TIME_FORMAT unset or %s"
 _WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
+# Clusters number their jobs alike, and one that is built again begins anew.
+_JOB = ("JobIDRaw", "Cluster", "User", "JobName")
 # State of a record -> how the attempt ended, and the run if it was the last.
 _STATES = {
     "COMPLETED": ("completed", "completed"),
@@ -73,7 +75,7 @@ def read(source: RunSource) -> RunRecords:
     store = open_run_store(source)
     rows = RunRows(source)
     stays: dict[str, list[Row]] = {}
-    jobs: dict[str, dict[tuple[datetime, str], Row]] = {}
+    jobs: dict[tuple[str, ...], dict[tuple[datetime, str], Row]] = {}
     for item in store.list():
         where = store.uri(item.key)
         if read_map := NODE_MAPS.get(item.key.rpartition("/")[2]):
@@ -82,9 +84,9 @@ def read(source: RunSource) -> RunRecords:
         elif item.key.endswith((".txt", ".psv", ".sacct")):
             for record in _records(store.read(item.key), where, zone, rows):
                 # The same record may be in several days' files.
-                found = jobs.setdefault(record["JobIDRaw"], {})
+                found = jobs.setdefault(tuple(record.get(name) or "" for name in _JOB), {})
                 keep_latest(found, (record["Start"], record["NodeList"]), record, _progress)
-    for job, found in sorted(jobs.items()):
+    for (job, *_), found in sorted(jobs.items()):
         attempts = _clear(found[key] for key in sorted(found))
         comment = _COMMENT.search(attempts[-1].get("Comment") or "")
         run_id = comment[1] if comment else f"{source.name}-{job}"
@@ -244,8 +246,10 @@ def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warning
         return
     tres = record.get("AllocTRES") or ""
     gpus, nodes = _GPUS.search(tres), _NODES.search(tres)
-    used = int(gpus[1]) // max(int(nodes[1] if nodes else len(names)), 1) if gpus else None
+    # sacct has their sum; the first nodes have one more where it is no multiple.
+    each, more = divmod(int(gpus[1]), max(int(nodes[1] if nodes else len(names)), 1)) if gpus else (None, 0)
     for rank, name in enumerate(names):
+        used = None if each is None else each + (rank < more)
         stay = {"node_rank": rank, "joined_at": record["Start"], "left_at": record["End"], "accelerators_used": used}
         held = [
             s
