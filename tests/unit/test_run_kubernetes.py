@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -125,4 +126,31 @@ def test_a_running_pod_is_open_and_a_lost_node_is_reported(tmp_path: Path) -> No
     assert records.warnings == [
         "Run ft-1: node gone is in no snapshot with a providerID; its cost is not found. Take "
         "snapshots of nodes while they run."
+    ]
+
+
+def test_a_pod_that_was_deleted_while_it_ran_ends_when_it_was_last_seen(tmp_path: Path) -> None:
+    """Preempted at 10:30 and deleted: the snapshot of 12:30 lacks it. The next try has another node, 13:00 to 14:00."""
+    nodes = [node("n1", "i-01", "p5.48xlarge"), node("n2", "i-02", "p5.48xlarge")]
+    system = pod("dns", "n1", "2026-07-01T00:00:00Z", None, {})
+    system["metadata"] |= {"namespace": "kube-system", "labels": {}}
+    job = {
+        "kind": "Job",
+        "metadata": {"name": "ft-1"},
+        "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+    }
+    tries = {
+        "10:30": [pod("a", "n1", "2026-07-01T10:00:00Z", None, {})],
+        "12:30": [],
+        "14:30": [job, pod("b", "n2", "2026-07-01T13:00:00Z", "2026-07-01T14:00:00Z", {})],
+    }
+    for clock, found in tries.items():
+        file = tmp_path / f"{clock}.json"
+        file.write_text(json.dumps({"kind": "List", "items": [system, *nodes, *found]}))
+        os.utime(file, (at(f"2026-07-01T{clock}:00+00:00").timestamp(),) * 2)
+    records = read_runs(source("kubernetes", tmp_path))
+    assert rows(records, "run", "status", "ended_at") == [("completed", at("2026-07-01T14:00:00"))]
+    assert rows(records, "resource", "attempt_no", "resource_id", "joined_at", "left_at") == [
+        (1, "i-01", at("2026-07-01T10:00:00"), at("2026-07-01T10:30:00")),
+        (2, "i-02", at("2026-07-01T13:00:00"), at("2026-07-01T14:00:00")),
     ]

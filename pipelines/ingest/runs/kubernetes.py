@@ -40,17 +40,26 @@ def read(source: RunSource) -> RunRecords:
     found: dict[str, dict[tuple[str, str], Object]] = {kind: {} for kind in _KINDS}
     rows = RunRows(source)
     items = sorted(store.list(), key=lambda item: (item.modified_at, item.key))
+    # When each pod was last seen, and when the pods of its namespace last were; of all where a snapshot has several.
+    seen: dict[tuple[str, str], datetime] = {}
+    listed: dict[str | None, datetime] = {}
     for item in items:
+        spaces: set[str | None] = set()
         for each in _objects(store.read(item.key), store.uri(item.key), rows) if item.key.endswith(".json") else ():
             meta, kind = each.get("metadata") or {}, str(each.get("kind"))
             # The pods of a job that is tried again may have the same name.
             name = meta.get("uid") or meta["name"] if kind == "Pod" else meta["name"]
             found.get(kind, {})[meta.get("namespace", ""), name] = each
+            if kind == "Pod":
+                seen[meta.get("namespace", ""), name] = item.modified_at
+                spaces.add(meta.get("namespace", ""))
+        listed |= dict.fromkeys(spaces | {None} if len(spaces) > 1 else spaces, item.modified_at)
     stays: dict[str, list[PodStay]] = {}
-    for pod in found["Pod"].values():
+    for key, pod in found["Pod"].items():
         labels = pod["metadata"].get("labels") or {}
         name = next((labels[label] for label in _JOB_LABELS if label in labels), None)
-        if name and (stay := _stay(pod)):
+        is_gone = max(listed[key[0]], listed.get(None, seen[key])) > seen[key]
+        if name and (stay := _stay(pod, utc(seen[key]) if is_gone else None)):
             stays.setdefault(name, []).append((stay, pod))
             rows.declared |= {name} if _JOB_LABELS[0] in labels else set()
     kinds = ("Job", "Node", "PersistentVolume")
@@ -76,7 +85,8 @@ def _objects(text: bytes, where: str, rows: RunRows) -> Iterable[Object]:
             yield each
 
 
-def _stay(pod: Object) -> Stay | None:
+def _stay(pod: Object, gone_at: datetime | None) -> Stay | None:
+    """The stay of a pod; one that was deleted while it ran ends when it was last seen, at `gone_at`."""
     status = pod.get("status") or {}
     begins, ends, why, is_running = [utc(status.get("startTime"))], [], None, False
     for container in status.get("containerStatuses") or ():
@@ -89,6 +99,8 @@ def _stay(pod: Object) -> Stay | None:
                 why = ended.get("reason") or why
     started = [at for at in begins if at]
     finished = [at for at in ends if at]
+    if started and gone_at and (is_running or not finished):
+        return min(started), max(gone_at, *started), None
     return (min(started), None if is_running or not finished else max(finished), why) if started else None
 
 
