@@ -151,10 +151,9 @@ class History:
 
     def _epochs(self) -> list[Row]:
         """Whole epochs, each completed at the first point of an attempt that is past its end."""
-        found = []
+        found, furthest = [], 0
         for number, points in enumerate(self._pieces, start=1):
-            # A resumed attempt continues from its first point.
-            done = 0 if number == 1 else None
+            done = None
             for at, step, values in points:
                 position = next((values[key] for key in _EPOCHS if math.isfinite(values.get(key, math.nan))), None)
                 if position is None:
@@ -162,8 +161,10 @@ class History:
                 whole = epoch_count(position)
                 tokens = next((values[key] for key in _TOKENS if key in values), None)
                 row = {"attempt_no": number, "completed_at": at, "step": step, "tokens_seen": tokens}
-                found += [row | {"epoch_index": n} for n in range((whole if done is None else done) + 1, whole + 1)]
-                done = max(done or 0, whole)
+                # A resumed attempt continues from its first point, which may be past an epoch that none had completed.
+                done = min(whole, furthest) if done is None else done
+                found += [row | {"epoch_index": n} for n in range(done + 1, whole + 1)]
+                done, furthest = max(done, whole), max(furthest, whole)
         return found
 
     def _breaks(self) -> list[int]:
