@@ -136,7 +136,7 @@ def test_a_pod_that_was_deleted_while_it_ran_ends_when_it_was_last_seen(tmp_path
     system["metadata"] |= {"namespace": "kube-system", "labels": {}}
     job = {
         "kind": "Job",
-        "metadata": {"name": "ft-1"},
+        "metadata": {"name": "ft-1", "namespace": "train"},
         "status": {"conditions": [{"type": "Complete", "status": "True"}]},
     }
     tries = {
@@ -153,4 +153,32 @@ def test_a_pod_that_was_deleted_while_it_ran_ends_when_it_was_last_seen(tmp_path
     assert rows(records, "resource", "attempt_no", "resource_id", "joined_at", "left_at") == [
         (1, "i-01", at("2026-07-01T10:00:00"), at("2026-07-01T10:30:00")),
         (2, "i-02", at("2026-07-01T13:00:00"), at("2026-07-01T14:00:00")),
+    ]
+
+
+def test_jobs_of_one_name_are_several_runs(tmp_path: Path) -> None:
+    """In two namespaces, and created again in one of them. A pod that declares its run has the status of its Job."""
+
+    def of(namespace: str, uid: str, hour: int, end: str, **labels: str) -> Rows:
+        own = pod(uid, "n1", f"2026-07-01T{hour}:00:00Z", f"2026-07-01T{hour + 1}:00:00Z", {})
+        meta = {"name": "ft-1", "namespace": namespace, "uid": uid}
+        own["metadata"] |= {"namespace": namespace}
+        own["metadata"]["labels"] |= {"batch.kubernetes.io/controller-uid": uid, **labels}
+        job = {"kind": "Job", "metadata": meta, "status": {"conditions": [{"type": end, "status": "True"}]}}
+        return [job, own]
+
+    items = [
+        *of("train", "first", 10, "Failed"),
+        *of("train", "again", 12, "Complete"),
+        *of("other", "alike", 11, "Failed"),
+        *of("named", "named", 14, "Failed", **{"trainledger/run-id": "llama-42"}),
+        node("n1", "i-01", "p5.48xlarge"),
+    ]
+    (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
+    records = read_runs(source("kubernetes", tmp_path))
+    assert rows(records, "run", "run_id", "started_at", "status") == [
+        ("ft-1", at("2026-07-01T10:00:00"), "failed"),
+        ("ft-1@2", at("2026-07-01T11:00:00"), "failed"),
+        ("ft-1@3", at("2026-07-01T12:00:00"), "completed"),
+        ("llama-42", at("2026-07-01T14:00:00"), "failed"),
     ]

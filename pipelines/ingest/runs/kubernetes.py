@@ -20,6 +20,7 @@ _JOB_LABELS = (
     "trainledger/run-id", "jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name",
     "batch.kubernetes.io/job-name", "job-name",
 )  # fmt: skip
+_OF_JOB, _UID = _JOB_LABELS[3:], "batch.kubernetes.io/controller-uid"
 # What a container requests, and NeuronCores of one accelerator by instance family (facts training-runs 3).
 _ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neurondevice")
 _CORES = "aws.amazon.com/neuroncore"
@@ -50,29 +51,36 @@ def read(source: RunSource) -> RunRecords:
             # The pods of a job that is tried again may have the same name.
             name = meta.get("uid") or meta["name"] if kind == "Pod" else meta["name"]
             found.get(kind, {})[meta.get("namespace", ""), name] = each
+            if kind == "Job" and "uid" in meta:
+                found[kind][meta.get("namespace", ""), meta["uid"]] = each
             if kind == "Pod":
                 seen[meta.get("namespace", ""), name] = item.modified_at
                 spaces.add(meta.get("namespace", ""))
         listed |= dict.fromkeys(spaces | {None} if len(spaces) > 1 else spaces, item.modified_at)
-    stays: dict[str, list[PodStay]] = {}
+    stays: dict[tuple[str, str, str], list[PodStay]] = {}
     for key, pod in found["Pod"].items():
         labels = pod["metadata"].get("labels") or {}
-        name = next((labels[label] for label in _JOB_LABELS if label in labels), None)
+        label = next((label for label in _JOB_LABELS if label in labels), "")
+        name = labels.get(label)
         is_gone = max(listed[key[0]], listed.get(None, seen[key])) > seen[key]
         if name and (stay := _stay(pod, utc(seen[key]) if is_gone else None)):
-            stays.setdefault(name, []).append((stay, pod))
-            rows.declared |= {name} if _JOB_LABELS[0] in labels else set()
-    kinds = ("Job", "Node", "PersistentVolume")
-    jobs, nodes, volumes = ({name: each for (_, name), each in found[kind].items()} for kind in kinds)
+            is_declared = label == _JOB_LABELS[0]
+            # Each namespace may have a job of this name, and a Job that is created again is another run.
+            apart = "" if is_declared else key[0], labels.get(_UID, "") if label in _OF_JOB else ""
+            stays.setdefault((name, *apart), []).append((stay, pod))
+            rows.declared |= {name} if is_declared else set()
+    nodes, volumes = ({name: each for (_, name), each in found[kind].items()} for kind in ("Node", "PersistentVolume"))
 
-    def run(name: str) -> Tables:
-        tables = _run(name, stays[name], jobs.get(name), nodes, rows.warnings)
+    def run(name: str, pods: list[PodStay]) -> Tables:
+        pods.sort(key=lambda found: found[0][0])
+        tables = _run(name, pods, _job(pods[-1][1], found["Job"]), nodes, rows.warnings)
         claims = found["PersistentVolumeClaim"]
-        mounted = _storage(name, stays[name], [*tables["attempt"]], claims, volumes, rows.warnings)
+        mounted = _storage(name, pods, [*tables["attempt"]], claims, volumes, rows.warnings)
         return {**tables, "resource": [*tables["resource"], *mounted]}
 
-    for name in sorted(stays):
-        rows.add(name, f"[[runs]] {source.name}: job {name}", run, name)
+    # Of one name the first to start comes first.
+    for (name, *_), pods in sorted(stays.items(), key=lambda of: (of[0][0], min(stay[0] for stay, _ in of[1]), of[0])):
+        rows.add(name, f"[[runs]] {source.name}: job {name}", run, name, pods)
     return rows.records("" if items else f"{store.location} is empty")
 
 
@@ -104,11 +112,18 @@ def _stay(pod: Object, gone_at: datetime | None) -> Stay | None:
     return (min(started), None if is_running or not finished else max(finished), why) if started else None
 
 
+def _job(pod: Object, jobs: Mapping[tuple[str, str], Object]) -> Object | None:
+    """The Job of a pod by its uid, else by its name."""
+    labels = pod["metadata"].get("labels") or {}
+    label = next((label for label in _JOB_LABELS[1:] if label in labels), "")
+    own = (labels.get(_UID) if label in _OF_JOB else None) or labels.get(label, "")
+    return jobs.get((pod["metadata"].get("namespace", ""), own))
+
+
 def _run(
     run_id: str, stays: list[PodStay], job: Object | None, nodes: Mapping[str, Object], warnings: list[str]
 ) -> Tables:
     labels = stays[0][1]["metadata"].get("labels") or {}
-    stays = sorted(stays, key=lambda found: found[0][0])
     annotations = ((job or {}).get("metadata") or {}).get("annotations") or {}
     facts, _ = described(annotations | labels, run_id, warnings)
     conditions = ((job or {}).get("status") or {}).get("conditions") or ()
