@@ -96,6 +96,13 @@ def test_an_epoch_counts_whose_end_is_the_first_point_of_an_attempt(tmp_path: Pa
     assert rows(records, "epoch", "epoch_index", "attempt_no") == [(1, 1), (2, 2)]
 
 
+def test_epochs_before_a_warm_start_are_not_the_runs(tmp_path: Path) -> None:
+    """It logs each half epoch from 5.5 on: it began at 5, so its epochs are 6 and 7."""
+    points = [point(n, f"1{n}:30:00", loss=2.0, epoch=5 + n / 2) for n in (1, 2, 3, 4)]
+    (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", points) + "\n")
+    assert rows(read_runs(source("wandb", tmp_path)), "epoch", "epoch_index") == [(6,), (7,)]
+
+
 def test_a_line_that_is_no_wandb_run_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", []) + "\n" + '{"id": "w2"}\n')
     found = read_runs(source("wandb", tmp_path))
