@@ -124,8 +124,8 @@ def test_a_running_pod_is_open_and_a_lost_node_is_reported(tmp_path: Path) -> No
     records = read_runs(source("kubernetes", tmp_path))
     assert rows(records, "resource", "resource_id", "left_at", "accelerators_used") == [("gone", None, None)]
     assert records.warnings == [
-        "Run ft-1: node gone is in no snapshot with a providerID; its cost is not found. Take "
-        "snapshots of nodes while they run."
+        "Run ft-1: node gone is in no snapshot with a providerID; its cost is not found unless another "
+        "source names it. Take snapshots of nodes while they run."
     ]
 
 

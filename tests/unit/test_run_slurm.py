@@ -66,7 +66,8 @@ def test_a_node_name_taken_over_by_a_new_instance_is_two_stays(tmp_path: Path) -
         (2, "i-09", at("2026-07-01T13:05:00"), at("2026-07-01T15:00:00"), 16),
     ]
     assert records.warnings == [
-        "Run lab-79: no nodes.csv maps node gpu-1 to an instance; its cost is not found. Add the node."
+        "Run lab-79: no nodes.csv maps node gpu-1 to an instance; its cost is not found unless another source "
+        "names it. Add the node."
     ]
 
 

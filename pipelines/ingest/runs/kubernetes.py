@@ -160,8 +160,8 @@ def _node(run_id: str, pod: Object, nodes: Mapping[str, Object], warnings: list[
     is_known = provider.startswith("aws:///")
     if not is_known:
         warnings.append(
-            f"Run {run_id}: node {name} is in no snapshot with a providerID; its cost is not found. Take snapshots of "
-            "nodes while they run."
+            f"Run {run_id}: node {name} is in no snapshot with a providerID; its cost is not found unless another "
+            "source names it. Take snapshots of nodes while they run."
         )
     return {
         "resource_id": provider.rpartition("/")[2] if is_known else name,

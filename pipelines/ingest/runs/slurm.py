@@ -259,7 +259,8 @@ def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warning
         ]
         if not held:
             warnings.append(
-                f"Run {run_id}: no nodes.csv maps node {name} to an instance; its cost is not found. Add the node."
+                f"Run {run_id}: no nodes.csv maps node {name} to an instance; its cost is not found unless "
+                "another source names it. Add the node."
             )
             yield stay | {"resource_id": name, "evidence": "nodemap"}
         for instance in held:
