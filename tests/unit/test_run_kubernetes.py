@@ -150,6 +150,12 @@ def test_a_pod_that_was_deleted_while_it_ran_ends_when_it_was_last_seen(tmp_path
         os.utime(file, (at(f"2026-07-01T{clock}:00+00:00").timestamp(),) * 2)
     records = read_runs(source("kubernetes", tmp_path))
     assert rows(records, "run", "status", "ended_at") == [("completed", at("2026-07-01T14:00:00"))]
+    # While it ran, its last snapshot showed it alive.
+    (tmp_path / "14:30.json").unlink()
+    (tmp_path / "12:30.json").unlink()
+    assert rows(read_runs(source("kubernetes", tmp_path)), "attempt", "ended_at", "last_seen_at") == [
+        (None, at("2026-07-01T10:30:00"))
+    ]
     assert rows(records, "resource", "attempt_no", "resource_id", "joined_at", "left_at") == [
         (1, "i-01", at("2026-07-01T10:00:00"), at("2026-07-01T10:30:00")),
         (2, "i-02", at("2026-07-01T13:00:00"), at("2026-07-01T14:00:00")),

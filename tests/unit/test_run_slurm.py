@@ -53,6 +53,14 @@ def test_a_requeued_job_is_one_run_of_two_attempts(tmp_path: Path) -> None:
     ]
 
 
+def test_a_running_job_was_seen_for_as_long_as_it_has_run(tmp_path: Path) -> None:
+    """Ten hours from 10:00 on: a job that had another part of its node meanwhile does not show that it is over."""
+    header, job = "JobIDRaw|State|Start|End|ElapsedRaw|NodeList", "7|RUNNING|2026-07-01T10:00:00|Unknown|36000|q-1"
+    records = slurm(tmp_path, f"{header}\n{job}\n")
+    assert rows(records, "attempt", "ended_at", "last_seen_at") == [(None, at("2026-07-01T20:00:00"))]
+    assert rows(records, "run", "last_seen_at") == [(at("2026-07-01T20:00:00"),)]
+
+
 def test_a_node_name_taken_over_by_a_new_instance_is_two_stays(tmp_path: Path) -> None:
     """q1-dy-trn1-2 was i-02 until 13:00 and i-09 from 13:05; 32 chips of 2 nodes are 16 each."""
     records = slurm(tmp_path)

@@ -28,8 +28,8 @@ _CORES_PER_CHIP = {"trn1": 2, "trn1n": 2, "inf2": 2, "trn2": 8, "trn2u": 8, "trn
 _REASONS = {"OOMKilled": "oom", "Completed": "completed", "Error": "sw_error", "Evicted": "preempted"}
 _KINDS = ("Job", "Pod", "Node", "PersistentVolumeClaim", "PersistentVolume")
 Object = Mapping[str, Any]
-# When a pod's containers held its node, until when, and why they ended.
-Stay = tuple[datetime, datetime | None, str | None]
+# When a pod's containers held its node, until when, why they ended, and when the pod was last seen.
+Stay = tuple[datetime, datetime | None, str | None, datetime]
 PodStay = tuple[Stay, Object]
 # How a volume names what AWS bills: `vol-0abc`, `fs-0abc::fsap-0def`, `aws://us-west-2a/vol-0abc`.
 _BILLED = re.compile(r"(?:^|/)((?:vol|fs)-[0-9a-z]+)")
@@ -63,7 +63,7 @@ def read(source: RunSource) -> RunRecords:
         label = next((label for label in _JOB_LABELS if label in labels), "")
         name = labels.get(label)
         is_gone = max(listed[key[0]], listed.get(None, seen[key])) > seen[key]
-        if name and (stay := _stay(pod, utc(seen[key]) if is_gone else None)):
+        if name and (stay := _stay(pod, seen[key], is_gone)):
             is_declared = label == _JOB_LABELS[0]
             # Each namespace may have a job of this name, and a Job that is created again is another run.
             apart = "" if is_declared else key[0], labels.get(_UID, "") if label in _OF_JOB else ""
@@ -93,8 +93,8 @@ def _objects(text: bytes, where: str, rows: RunRows) -> Iterable[Object]:
             yield each
 
 
-def _stay(pod: Object, gone_at: datetime | None) -> Stay | None:
-    """The stay of a pod; one that was deleted while it ran ends when it was last seen, at `gone_at`."""
+def _stay(pod: Object, seen_at: datetime, is_gone: bool) -> Stay | None:
+    """The stay of a pod, which was last seen at `seen_at`: one that was deleted while it ran ended then."""
     status = pod.get("status") or {}
     begins, ends, why, is_running = [utc(status.get("startTime"))], [], None, False
     for container in status.get("containerStatuses") or ():
@@ -107,9 +107,12 @@ def _stay(pod: Object, gone_at: datetime | None) -> Stay | None:
                 why = ended.get("reason") or why
     started = [at for at in begins if at]
     finished = [at for at in ends if at]
-    if started and gone_at and (is_running or not finished):
-        return min(started), max(gone_at, *started), None
-    return (min(started), None if is_running or not finished else max(finished), why) if started else None
+    if not started:
+        return None
+    last_at = max(at for at in (utc(seen_at), *started) if at)
+    if is_running or not finished:
+        return min(started), last_at if is_gone else None, None if is_gone else why, last_at
+    return min(started), max(finished), why, max(finished)
 
 
 def _job(pod: Object, jobs: Mapping[tuple[str, str], Object]) -> Object | None:
@@ -132,10 +135,10 @@ def _run(
     started_at = stays[0][0][0]
     ends = [stay[1] for stay, _ in stays]
     ended_at = max(end for end in ends if end) if all(ends) else None
-    last_at = max([start for (start, _, _), _ in stays] + [end for end in ends if end])
+    last_at = max(seen_at for (*_, seen_at), _ in stays)
     # A pod that starts after all others have ended is the next try.
     number, open_until, attempts, resources = 0, None, [], []
-    for (begin, end, why), pod in stays:
+    for (begin, end, why, _), pod in stays:
         if number == 0 or (open_until is not None and begin >= open_until):
             number += 1
             attempts.append({"attempt_no": number, "started_at": begin, "last_seen_at": begin})
@@ -215,7 +218,7 @@ def _storage(
 ) -> list[Row]:
     """What the pods' claims are bound to, for as long as any pod of the attempt had it."""
     held: dict[tuple[int, str], Row] = {}
-    for (begin, end, _), pod in stays:
+    for (begin, end, *_), pod in stays:
         number = max(attempt["attempt_no"] for attempt in attempts if attempt["started_at"] <= begin)
         for mount in (pod.get("spec") or {}).get("volumes") or ():
             if not (name := (mount.get("persistentVolumeClaim") or {}).get("claimName")):

@@ -8,7 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby, product
 from math import prod
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -216,19 +216,26 @@ def _job(run_id: str, attempts: Sequence[Row], stays: Mapping[str, Sequence[Row]
         "status": status,
         "started_at": attempts[0]["Start"],
         "ended_at": last["End"] if status else None,
-        "last_seen_at": max(record["End"] or record["Start"] for record in attempts),
+        "last_seen_at": max(map(_seen_at, attempts)),
     }
+    tries = attempts_of(
+        (record["Start"], record["End"], reason) for record, (reason, _) in zip(attempts, states, strict=True)
+    )
     return {
         "run": [run],
-        "attempt": attempts_of(
-            (record["Start"], record["End"], reason) for record, (reason, _) in zip(attempts, states, strict=True)
-        ),
+        "attempt": [row | {"last_seen_at": _seen_at(one)} for row, one in zip(tries, attempts, strict=True)],
         "resource": [
             {"attempt_no": number} | node
             for number, record in enumerate(attempts, start=1)
             for node in _nodes(run_id, record, stays, warnings)
         ],
     }
+
+
+def _seen_at(record: Row) -> datetime:
+    """When a record ends, or until when it shows that its job ran."""
+    elapsed = record.get("ElapsedRaw") or ""
+    return record["End"] or record["Start"] + timedelta(seconds=int(elapsed) if elapsed.isdecimal() else 0)
 
 
 def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warnings: list[str]) -> Iterable[Row]:
