@@ -96,6 +96,19 @@ def test_an_epoch_counts_whose_end_is_the_first_point_of_an_attempt(tmp_path: Pa
     assert rows(records, "epoch", "epoch_index", "attempt_no") == [(1, 1), (2, 2)]
 
 
+def test_a_run_that_still_runs_is_open_after_its_last_heartbeat(tmp_path: Path) -> None:
+    """Its instance shows whether it runs on: an end at the heartbeat would be one of unknown status, so a failure."""
+    ranks = [
+        wandb_run(f"w{n}", state, [], group="job-7", config={"rank": n, "aws.resource_ids": "i-01"})
+        for n, state in enumerate(("finished", "running"))
+    ]
+    (tmp_path / "export.jsonl").write_text("\n".join(ranks))
+    records = read_runs(source("wandb", tmp_path))
+    assert rows(records, "run", "status", "ended_at") == [(None, None)]
+    assert rows(records, "attempt", "ended_at", "last_seen_at") == [(None, at("2026-07-01T14:00:00"))]
+    assert rows(records, "resource", "left_at") == [(None,)]
+
+
 def test_epochs_before_a_warm_start_are_not_the_runs(tmp_path: Path) -> None:
     """It logs each half epoch from 5.5 on: it began at 5, so its epochs are 6 and 7."""
     points = [point(n, f"1{n}:30:00", loss=2.0, epoch=5 + n / 2) for n in (1, 2, 3, 4)]

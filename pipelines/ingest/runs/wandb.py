@@ -61,7 +61,7 @@ def _lines(content: bytes, where: str, rows: RunRows) -> Iterable[dict[str, Any]
 def _run(run_id: str, ranks: Sequence[Mapping[str, Any]], warnings: list[str]) -> Tables:
     ranks = sorted(ranks, key=lambda run: (run["created"], run["id"]))
     states = [str(run.get("state")) for run in ranks]
-    worst = next((s for s in ("crashed", "failed", "killed", "preempted") if s in states), states[0])
+    worst = next((s for s in ("crashed", "failed", "killed", "preempted", "running") if s in states), states[0])
     # Ranks may log the same points; the one with the most evaluations has all of them.
     history = History(max((list(_points(run)) for run in ranks), key=_logged))
     started_at, last_at = ranks[0]["created"], max(run["heartbeat"] for run in ranks)
@@ -69,15 +69,17 @@ def _run(run_id: str, ranks: Sequence[Mapping[str, Any]], warnings: list[str]) -
     own = [described(run.get("config") or {}, run_id, warnings) for run in ranks]
     resources = {row["resource_id"]: row for _, machines in own for row in machines}
     numbered = [row | {"node_rank": rank} for rank, row in enumerate(resources.values())]
-    tables = history.tables(started_at, last_at, numbered, _REASONS.get(worst))
+    # A crash has no end of its own: the last heartbeat is.
+    ended_at = last_at if worst in _STATES else None
+    tables = history.tables(started_at, ended_at, numbered, _REASONS.get(worst))
+    tables["attempt"][-1]["last_seen_at"] = last_at
     run = {
         "source_system": "wandb",
         "owner": (ranks[0].get("user") or {}).get("username") if isinstance(ranks[0].get("user"), Mapping) else None,
         "experiment": ranks[0].get("sweep") or ranks[0].get("project"),
         "status": _STATES.get(worst),
         "started_at": started_at,
-        # A crash has no end of its own: the last heartbeat is.
-        "ended_at": last_at if worst in _STATES else None,
+        "ended_at": ended_at,
         "last_seen_at": last_at,
     }
     return {"run": [coalesced(facts for facts, _ in own) | run], **tables}
