@@ -65,6 +65,16 @@ def test_a_job_that_was_tried_twice_is_joined_by_its_nodes(tmp_path: Path) -> No
     ]
 
 
+def test_cores_are_those_that_the_node_counts(tmp_path: Path) -> None:
+    """16 chips of 128 physical cores are 64 logical ones by default (facts training-runs 3): 64 cores are all chips."""
+    counted = node("n1", "i-01", "trn2.48xlarge")
+    counted["status"] = {"capacity": {"aws.amazon.com/neuron": "16", "aws.amazon.com/neuroncore": "64"}}
+    cores = {"aws.amazon.com/neuroncore": "64"}
+    items = [pod("a", "n1", "2026-07-01T10:00:00Z", "2026-07-01T11:00:00Z", cores), counted]
+    (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
+    assert rows(read_runs(source("kubernetes", tmp_path)), "resource", "accelerators_used") == [(16,)]
+
+
 def test_pods_side_by_side_on_a_node_hold_it_together(tmp_path: Path) -> None:
     """Two workers of 4 GPUs from 10:00; one ends at 11:00, the other at 12:00: 8 GPUs for an hour, then 4."""
     four = {"nvidia.com/gpu": "4"}

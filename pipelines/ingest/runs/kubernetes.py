@@ -171,17 +171,21 @@ def _node(run_id: str, pod: Object, nodes: Mapping[str, Object], warnings: list[
         "instance_type": instance_type,
         "region_id": labels.get("topology.kubernetes.io/region"),
         "market": "spot" if labels.get("karpenter.sh/capacity-type", "").lower() == "spot" else None,
-        "accelerators_used": _requested(pod, instance_type),
+        "accelerators_used": _requested(pod, instance_type, ((node or {}).get("status") or {}).get("capacity") or {}),
         "evidence": "api" if is_known else "nodemap",
     }
 
 
-def _requested(pod: Object, instance_type: str | None) -> int | None:
+def _requested(pod: Object, instance_type: str | None, capacity: Object) -> int | None:
     """Accelerators a pod requests; None where it requests none and so has the whole node."""
     limits = [(c.get("resources") or {}).get("limits") or {} for c in (pod.get("spec") or {}).get("containers") or ()]
     chips = sum(int(limit.get(name, 0)) for limit in limits for name in _ACCELERATORS)
     cores = sum(int(limit.get(_CORES, 0)) for limit in limits)
     per_chip = _CORES_PER_CHIP.get((instance_type or "").partition(".")[0], 2)
+    node_chips = next((int(capacity[name]) for name in _ACCELERATORS if name in capacity), 0)
+    if node_chips and (node_cores := int(capacity.get(_CORES, 0))) >= node_chips:
+        # Physical cores may be joined into logical ones, which the node then counts.
+        per_chip = node_cores // node_chips
     return chips + -(-cores // per_chip) or None
 
 
