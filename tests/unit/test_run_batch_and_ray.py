@@ -93,6 +93,15 @@ def test_nodes_are_one_run_and_children_of_an_array_its_trials(tmp_path: Path) -
     assert sorted(ranks) == [("m-1", 1, 0), ("m-1", 1, 1), ("m-1", 2, 0), ("m-1", 2, 1)]
 
 
+def test_a_job_has_the_gpus_that_its_container_reserves(tmp_path: Path) -> None:
+    """Two of a machine's eight: others share it. Without a reservation it has the whole machine."""
+    needs = {"resourceRequirements": [{"type": "VCPU", "value": "8"}, {"type": "GPU", "value": "2"}]}
+    jobs = [job("part", container=needs), job("whole", container={})]
+    write(tmp_path, jobs={"jobs": jobs}, machines={"containerInstances": [machine("a")]})
+    found = read_runs(source("batch", tmp_path))
+    assert rows(found, "resource", "run_id", "accelerators_used") == [("part", 2), ("whole", None)]
+
+
 def test_a_node_may_start_before_the_main_one(tmp_path: Path) -> None:
     main = {"nodeIndex": 0, "isMainNode": True}
     waiting = job("m-1#0", status="STARTING", startedAt=None, stoppedAt=None, attempts=[], nodeDetails=main)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,16 @@ def test_a_job_that_was_tried_twice_is_joined_by_its_nodes(tmp_path: Path) -> No
     ]
 
 
+def test_cores_are_those_that_the_node_counts(tmp_path: Path) -> None:
+    """16 chips of 128 physical cores are 64 logical ones by default (facts training-runs 3): 64 cores are all chips."""
+    counted = node("n1", "i-01", "trn2.48xlarge")
+    counted["status"] = {"capacity": {"aws.amazon.com/neuron": "16", "aws.amazon.com/neuroncore": "64"}}
+    cores = {"aws.amazon.com/neuroncore": "64"}
+    items = [pod("a", "n1", "2026-07-01T10:00:00Z", "2026-07-01T11:00:00Z", cores), counted]
+    (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
+    assert rows(read_runs(source("kubernetes", tmp_path)), "resource", "accelerators_used") == [(16,)]
+
+
 def test_pods_side_by_side_on_a_node_hold_it_together(tmp_path: Path) -> None:
     """Two workers of 4 GPUs from 10:00; one ends at 11:00, the other at 12:00: 8 GPUs for an hour, then 4."""
     four = {"nvidia.com/gpu": "4"}
@@ -123,6 +134,67 @@ def test_a_running_pod_is_open_and_a_lost_node_is_reported(tmp_path: Path) -> No
     records = read_runs(source("kubernetes", tmp_path))
     assert rows(records, "resource", "resource_id", "left_at", "accelerators_used") == [("gone", None, None)]
     assert records.warnings == [
-        "Run ft-1: node gone is in no snapshot with a providerID; its cost is not found. Take "
-        "snapshots of nodes while they run."
+        "Run ft-1: node gone is in no snapshot with a providerID; its cost is not found unless another "
+        "source names it. Take snapshots of nodes while they run."
+    ]
+
+
+def test_a_pod_that_was_deleted_while_it_ran_ends_when_it_was_last_seen(tmp_path: Path) -> None:
+    """Preempted at 10:30 and deleted: the snapshot of 12:30 lacks it. The next try has another node, 13:00 to 14:00."""
+    nodes = [node("n1", "i-01", "p5.48xlarge"), node("n2", "i-02", "p5.48xlarge")]
+    system = pod("dns", "n1", "2026-07-01T00:00:00Z", None, {})
+    system["metadata"] |= {"namespace": "kube-system", "labels": {}}
+    job = {
+        "kind": "Job",
+        "metadata": {"name": "ft-1", "namespace": "train"},
+        "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+    }
+    tries = {
+        "10:30": [pod("a", "n1", "2026-07-01T10:00:00Z", None, {})],
+        "12:30": [],
+        "14:30": [job, pod("b", "n2", "2026-07-01T13:00:00Z", "2026-07-01T14:00:00Z", {})],
+    }
+    for clock, found in tries.items():
+        file = tmp_path / f"{clock}.json"
+        file.write_text(json.dumps({"kind": "List", "items": [system, *nodes, *found]}))
+        os.utime(file, (at(f"2026-07-01T{clock}:00+00:00").timestamp(),) * 2)
+    records = read_runs(source("kubernetes", tmp_path))
+    assert rows(records, "run", "status", "ended_at") == [("completed", at("2026-07-01T14:00:00"))]
+    # While it ran, its last snapshot showed it alive.
+    (tmp_path / "14:30.json").unlink()
+    (tmp_path / "12:30.json").unlink()
+    assert rows(read_runs(source("kubernetes", tmp_path)), "attempt", "ended_at", "last_seen_at") == [
+        (None, at("2026-07-01T10:30:00"))
+    ]
+    assert rows(records, "resource", "attempt_no", "resource_id", "joined_at", "left_at") == [
+        (1, "i-01", at("2026-07-01T10:00:00"), at("2026-07-01T10:30:00")),
+        (2, "i-02", at("2026-07-01T13:00:00"), at("2026-07-01T14:00:00")),
+    ]
+
+
+def test_jobs_of_one_name_are_several_runs(tmp_path: Path) -> None:
+    """In two namespaces, and created again in one of them. A pod that declares its run has the status of its Job."""
+
+    def of(namespace: str, uid: str, hour: int, end: str, **labels: str) -> Rows:
+        own = pod(uid, "n1", f"2026-07-01T{hour}:00:00Z", f"2026-07-01T{hour + 1}:00:00Z", {})
+        meta = {"name": "ft-1", "namespace": namespace, "uid": uid}
+        own["metadata"] |= {"namespace": namespace}
+        own["metadata"]["labels"] |= {"batch.kubernetes.io/controller-uid": uid, **labels}
+        job = {"kind": "Job", "metadata": meta, "status": {"conditions": [{"type": end, "status": "True"}]}}
+        return [job, own]
+
+    items = [
+        *of("train", "first", 10, "Failed"),
+        *of("train", "again", 12, "Complete"),
+        *of("other", "alike", 11, "Failed"),
+        *of("named", "named", 14, "Failed", **{"trainledger/run-id": "llama-42"}),
+        node("n1", "i-01", "p5.48xlarge"),
+    ]
+    (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
+    records = read_runs(source("kubernetes", tmp_path))
+    assert rows(records, "run", "run_id", "started_at", "status") == [
+        ("ft-1", at("2026-07-01T10:00:00"), "failed"),
+        ("ft-1@2", at("2026-07-01T11:00:00"), "failed"),
+        ("ft-1@3", at("2026-07-01T12:00:00"), "completed"),
+        ("llama-42", at("2026-07-01T14:00:00"), "failed"),
     ]

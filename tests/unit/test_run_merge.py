@@ -59,6 +59,19 @@ def test_a_machine_of_a_kind_is_the_one_that_another_source_names(tmp_path: Path
         assert {row[0] for row in rows(records, "resource", "resource_id")} == {"i-01"}
 
 
+@pytest.mark.parametrize(("nodes", "held"), [("q-1", {"i-01"}), ("q-[1-2]", {"i-01", "q-1", "q-2"})])
+def test_a_node_by_its_name_is_the_instance_that_another_source_names(
+    tmp_path: Path, nodes: str, held: set[str]
+) -> None:
+    """The run names i-01 and Slurm, without a node map, q-1: one machine. With q-2 there is one that nothing shows."""
+    (tmp_path / "day.sacct").write_text(
+        "JobIDRaw|State|Start|End|NodeList|Comment\n"
+        f"7|COMPLETED|2026-07-01T10:00:00|2026-07-01T11:00:00|{nodes}|trainledger.run_id=r1\n"
+    )
+    slurm = RunSource(name="cluster", kind="slurm", location=str(tmp_path))
+    assert {row[1] for row in stays(read_all([slurm, events(tmp_path / "e")]))} == held
+
+
 @pytest.mark.parametrize(("near", "far"), [("tune-7", "training-job/Tune-7"), ("training-job/tune-7", "Tune-7")])
 def test_a_job_in_two_spellings_is_one_machine(tmp_path: Path, near: str, far: str) -> None:
     """A SageMaker job by its name alone and by the end of its ARN: held as the nearer source records it, once."""

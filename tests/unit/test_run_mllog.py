@@ -60,6 +60,16 @@ def test_an_mlperf_log_is_a_run_with_its_set_up_on_the_bill(tmp_path: Path) -> N
     assert rows(records, "evaluation", "value") == [(0.90,), (0.93,)]
 
 
+def test_an_epoch_that_every_rank_logs_counts_once(tmp_path: Path) -> None:
+    """Two ranks write one log; each epoch is over with its last rank, at 101 and 201 s."""
+    stops = [mllog("epoch_stop", 100_000 * n + ms, epoch_num=n) for n in (1, 2) for ms in (0, 1_000)]
+    (tmp_path / "result_0.txt").write_text("\n".join([mllog("run_start", 0), *stops]))
+    assert rows(read_runs(source("mllog", tmp_path)), "epoch", "epoch_index", "completed_at") == [
+        (1, at("1970-01-01T00:01:41")),
+        (2, at("1970-01-01T00:03:21")),
+    ]
+
+
 def test_a_log_cut_short_is_a_run_without_end(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(mllog("run_start", 1000) + "\n" + mllog("run_stop", 2000)[:20])
     records = read_runs(source("mllog", tmp_path))

@@ -53,6 +53,14 @@ def test_an_interrupted_job_is_one_run_of_two_attempts(tmp_path: Path) -> None:
     }
 
 
+def test_a_job_that_ended_before_it_had_a_machine_is_no_run(tmp_path: Path) -> None:
+    """It waited ten hours for capacity: AWS bills a job from TrainingStartTime, which it has not."""
+    waited = {"LastModifiedTime": "2026-07-01T20:00:00Z", "TrainingEndTime": "2026-07-01T20:00:00Z"}
+    never = job(TrainingJobStatus="Failed", TrainingStartTime=None, SecondaryStatusTransitions=[], **waited)
+    (tmp_path / "job.json").write_text(json.dumps(never))
+    assert rows(read_runs(source("sagemaker", tmp_path)), "run", "run_id") == []
+
+
 def step(status: str, begin: str, end: str | None = None) -> dict[str, str]:
     times = {"StartTime": begin, "EndTime": end}
     return {"Status": status} | {name: f"2026-07-01T{clock}:00Z" for name, clock in times.items() if clock}

@@ -53,6 +53,14 @@ def test_a_requeued_job_is_one_run_of_two_attempts(tmp_path: Path) -> None:
     ]
 
 
+def test_a_running_job_was_seen_for_as_long_as_it_has_run(tmp_path: Path) -> None:
+    """Ten hours from 10:00 on: a job that had another part of its node meanwhile does not show that it is over."""
+    header, job = "JobIDRaw|State|Start|End|ElapsedRaw|NodeList", "7|RUNNING|2026-07-01T10:00:00|Unknown|36000|q-1"
+    records = slurm(tmp_path, f"{header}\n{job}\n")
+    assert rows(records, "attempt", "ended_at", "last_seen_at") == [(None, at("2026-07-01T20:00:00"))]
+    assert rows(records, "run", "last_seen_at") == [(at("2026-07-01T20:00:00"),)]
+
+
 def test_a_node_name_taken_over_by_a_new_instance_is_two_stays(tmp_path: Path) -> None:
     """q1-dy-trn1-2 was i-02 until 13:00 and i-09 from 13:05; 32 chips of 2 nodes are 16 each."""
     records = slurm(tmp_path)
@@ -66,7 +74,8 @@ def test_a_node_name_taken_over_by_a_new_instance_is_two_stays(tmp_path: Path) -
         (2, "i-09", at("2026-07-01T13:05:00"), at("2026-07-01T15:00:00"), 16),
     ]
     assert records.warnings == [
-        "Run lab-79: no nodes.csv maps node gpu-1 to an instance; its cost is not found. Add the node."
+        "Run lab-79: no nodes.csv maps node gpu-1 to an instance; its cost is not found unless another source "
+        "names it. Add the node."
     ]
 
 
@@ -108,6 +117,22 @@ def test_a_prologs_log_records_which_instance_a_name_was(tmp_path: Path) -> None
     found = read_runs(source("slurm", tmp_path))
     assert any("nodes.log, line 1 is not time, node, instance id and type" in warning for warning in found.warnings)
     assert stays.equals(found.tables["tracker_resource"].filter(pl.col("attempt_no") == 2))
+
+
+def test_jobs_of_two_clusters_with_one_number_are_two_runs(tmp_path: Path) -> None:
+    """Job 7 completed on one cluster and failed on another; its 3 GPUs on two nodes are 2 and 1."""
+    records = slurm(
+        tmp_path,
+        "JobIDRaw|Cluster|State|Start|End|NodeList|AllocTRES\n"
+        "7|blue|COMPLETED|2026-07-01T10:00:00|2026-07-01T12:00:00|b-[1-2]|gres/gpu=3,node=2\n"
+        "7|red|FAILED|2026-07-02T10:00:00|2026-07-02T11:00:00|r-1|gres/gpu=8,node=1\n",
+    )
+    assert rows(records, "run", "run_id", "status") == [("lab-7", "completed"), ("lab-7@2", "failed")]
+    assert rows(records, "resource", "run_id", "resource_id", "accelerators_used") == [
+        ("lab-7", "b-1", 2),
+        ("lab-7", "b-2", 1),
+        ("lab-7@2", "r-1", 8),
+    ]
 
 
 def test_a_job_may_name_its_run(tmp_path: Path) -> None:

@@ -73,6 +73,13 @@ def test_lightning_counts_from_nought_and_we_from_one(tmp_path: Path) -> None:
     assert rows(records, "evaluation", "metric", "value") == [("val_loss", 2.5)]
 
 
+def test_an_epoch_of_lightning_that_was_cut_short_is_not_completed(tmp_path: Path) -> None:
+    """Epochs 0 and 1 end with a validation; the run was killed some steps into epoch 2."""
+    lines = ("val_loss,step,epoch", ",24,0", "2.5,49,0", ",74,1", "2.4,99,1", ",109,2")
+    put(tmp_path, "version_0/metrics.csv", "\n".join(lines) + "\n", "2026-07-01T12:00:00")
+    assert rows(read_runs(source("lightning", tmp_path)), "epoch", "epoch_index") == [(1,), (2,)]
+
+
 def test_a_log_that_becomes_malformed_loses_no_save_of_its_run(tmp_path: Path) -> None:
     """A save that was seen stays while the log cannot be read, as after a rotation."""
     put(tmp_path, "v/metrics.csv", "step,epoch\n24,0\n", "2026-07-01T12:00:00")

@@ -63,6 +63,59 @@ def test_ranks_of_one_job_are_one_run(tmp_path: Path) -> None:
     assert rows(read_runs(source("wandb", tmp_path)), "run", "run_id", "status") == [("job-7", "completed")]
 
 
+def test_ranks_of_one_job_hold_the_machines_of_all_and_have_the_evaluations_of_one(tmp_path: Path) -> None:
+    """Each of two ranks names its own machine; only the one written last logs the epoch and its score."""
+    loss = point(10, "10:10:00", loss=3.0)
+    scored = point(20, "10:20:00", val_loss=2.2, epoch=1.0)
+    second = {"rank": 1, "aws.resource_ids": "i-02"}
+    first = {"rank": 0, "aws.resource_ids": "i-01", "model": "llama"}
+    ranks = [
+        wandb_run("w1", "finished", [loss, loss | {"_step": 15}], group="job-7", config=second),
+        wandb_run("w2", "finished", [loss, scored], group="job-7", config=first),
+    ]
+    (tmp_path / "export.jsonl").write_text("\n".join(ranks))
+    records = read_runs(source("wandb", tmp_path))
+    assert rows(records, "run", "run_id", "model") == [("job-7", "llama")]
+    assert rows(records, "resource", "resource_id", "evidence") == [("i-01", "imds"), ("i-02", "imds")]
+    assert rows(records, "epoch", "epoch_index") == [(1,)]
+    assert rows(records, "evaluation", "metric", "value") == [("val_loss", 2.2)]
+
+
+def test_an_epoch_counts_whose_end_is_the_first_point_of_an_attempt(tmp_path: Path) -> None:
+    """Epoch 1 ends before the restart; epoch 2 is completed after it, and its end is the first that is logged then."""
+    points = [
+        point(90, "10:50:00", loss=2.1),
+        point(100, "11:00:00", loss=2.0, epoch=1.0),
+        point(120, "11:10:00", loss=1.9),
+        # It resumes at step 100.
+        point(110, "13:10:00", loss=1.95),
+        point(200, "14:00:00", loss=1.8, epoch=2.0),
+    ]
+    (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", points) + "\n")
+    records = read_runs(source("wandb", tmp_path))
+    assert rows(records, "epoch", "epoch_index", "attempt_no") == [(1, 1), (2, 2)]
+
+
+def test_a_run_that_still_runs_is_open_after_its_last_heartbeat(tmp_path: Path) -> None:
+    """Its instance shows whether it runs on: an end at the heartbeat would be one of unknown status, so a failure."""
+    ranks = [
+        wandb_run(f"w{n}", state, [], group="job-7", config={"rank": n, "aws.resource_ids": "i-01"})
+        for n, state in enumerate(("finished", "running"))
+    ]
+    (tmp_path / "export.jsonl").write_text("\n".join(ranks))
+    records = read_runs(source("wandb", tmp_path))
+    assert rows(records, "run", "status", "ended_at") == [(None, None)]
+    assert rows(records, "attempt", "ended_at", "last_seen_at") == [(None, at("2026-07-01T14:00:00"))]
+    assert rows(records, "resource", "left_at") == [(None,)]
+
+
+def test_epochs_before_a_warm_start_are_not_the_runs(tmp_path: Path) -> None:
+    """It logs each half epoch from 5.5 on: it began at 5, so its epochs are 6 and 7."""
+    points = [point(n, f"1{n}:30:00", loss=2.0, epoch=5 + n / 2) for n in (1, 2, 3, 4)]
+    (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", points) + "\n")
+    assert rows(read_runs(source("wandb", tmp_path)), "epoch", "epoch_index") == [(6,), (7,)]
+
+
 def test_a_line_that_is_no_wandb_run_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", []) + "\n" + '{"id": "w2"}\n')
     found = read_runs(source("wandb", tmp_path))

@@ -100,6 +100,9 @@ def _attempts(job: Job) -> list[Row]:
 
 def _stays(job: Job, machines: Machines) -> Iterator[Row]:
     region, account = job["jobArn"].split(":")[3:5]
+    # A container that reserves no GPU has the whole machine.
+    reserved = (job.get("container") or {}).get("resourceRequirements") or ()
+    gpus = sum(int(one["value"]) for one in reserved if one["type"] == "GPU") or None
     for number, attempt in enumerate(_tried(job), start=1):
         _, arn = _held(attempt)
         if arn in machines:
@@ -110,6 +113,7 @@ def _stays(job: Job, machines: Machines) -> Iterator[Row]:
                 "instance_type": kind,
                 "account_id": account,
                 "region_id": region,
+                "accelerators_used": gpus,
                 "node_rank": (job.get("nodeDetails") or {}).get("nodeIndex", 0),
                 "joined_at": at_ms(attempt["startedAt"]),
                 "left_at": at_ms(attempt.get("stoppedAt")),

@@ -20,6 +20,7 @@ _JOB_LABELS = (
     "trainledger/run-id", "jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name",
     "batch.kubernetes.io/job-name", "job-name",
 )  # fmt: skip
+_OF_JOB, _UID = _JOB_LABELS[3:], "batch.kubernetes.io/controller-uid"
 # What a container requests, and NeuronCores of one accelerator by instance family (facts training-runs 3).
 _ACCELERATORS = ("nvidia.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neurondevice")
 _CORES = "aws.amazon.com/neuroncore"
@@ -27,8 +28,8 @@ _CORES_PER_CHIP = {"trn1": 2, "trn1n": 2, "inf2": 2, "trn2": 8, "trn2u": 8, "trn
 _REASONS = {"OOMKilled": "oom", "Completed": "completed", "Error": "sw_error", "Evicted": "preempted"}
 _KINDS = ("Job", "Pod", "Node", "PersistentVolumeClaim", "PersistentVolume")
 Object = Mapping[str, Any]
-# When a pod's containers held its node, until when, and why they ended.
-Stay = tuple[datetime, datetime | None, str | None]
+# When a pod's containers held its node, until when, why they ended, and when the pod was last seen.
+Stay = tuple[datetime, datetime | None, str | None, datetime]
 PodStay = tuple[Stay, Object]
 # How a volume names what AWS bills: `vol-0abc`, `fs-0abc::fsap-0def`, `aws://us-west-2a/vol-0abc`.
 _BILLED = re.compile(r"(?:^|/)((?:vol|fs)-[0-9a-z]+)")
@@ -40,30 +41,46 @@ def read(source: RunSource) -> RunRecords:
     found: dict[str, dict[tuple[str, str], Object]] = {kind: {} for kind in _KINDS}
     rows = RunRows(source)
     items = sorted(store.list(), key=lambda item: (item.modified_at, item.key))
+    # When each pod was last seen, and when the pods of its namespace last were; of all where a snapshot has several.
+    seen: dict[tuple[str, str], datetime] = {}
+    listed: dict[str | None, datetime] = {}
     for item in items:
+        spaces: set[str | None] = set()
         for each in _objects(store.read(item.key), store.uri(item.key), rows) if item.key.endswith(".json") else ():
             meta, kind = each.get("metadata") or {}, str(each.get("kind"))
             # The pods of a job that is tried again may have the same name.
             name = meta.get("uid") or meta["name"] if kind == "Pod" else meta["name"]
             found.get(kind, {})[meta.get("namespace", ""), name] = each
-    stays: dict[str, list[PodStay]] = {}
-    for pod in found["Pod"].values():
+            if kind == "Job" and "uid" in meta:
+                found[kind][meta.get("namespace", ""), meta["uid"]] = each
+            if kind == "Pod":
+                seen[meta.get("namespace", ""), name] = item.modified_at
+                spaces.add(meta.get("namespace", ""))
+        listed |= dict.fromkeys(spaces | {None} if len(spaces) > 1 else spaces, item.modified_at)
+    stays: dict[tuple[str, str, str], list[PodStay]] = {}
+    for key, pod in found["Pod"].items():
         labels = pod["metadata"].get("labels") or {}
-        name = next((labels[label] for label in _JOB_LABELS if label in labels), None)
-        if name and (stay := _stay(pod)):
-            stays.setdefault(name, []).append((stay, pod))
-            rows.declared |= {name} if _JOB_LABELS[0] in labels else set()
-    kinds = ("Job", "Node", "PersistentVolume")
-    jobs, nodes, volumes = ({name: each for (_, name), each in found[kind].items()} for kind in kinds)
+        label = next((label for label in _JOB_LABELS if label in labels), "")
+        name = labels.get(label)
+        is_gone = max(listed[key[0]], listed.get(None, seen[key])) > seen[key]
+        if name and (stay := _stay(pod, seen[key], is_gone)):
+            is_declared = label == _JOB_LABELS[0]
+            # Each namespace may have a job of this name, and a Job that is created again is another run.
+            apart = "" if is_declared else key[0], labels.get(_UID, "") if label in _OF_JOB else ""
+            stays.setdefault((name, *apart), []).append((stay, pod))
+            rows.declared |= {name} if is_declared else set()
+    nodes, volumes = ({name: each for (_, name), each in found[kind].items()} for kind in ("Node", "PersistentVolume"))
 
-    def run(name: str) -> Tables:
-        tables = _run(name, stays[name], jobs.get(name), nodes, rows.warnings)
+    def run(name: str, pods: list[PodStay]) -> Tables:
+        pods.sort(key=lambda found: found[0][0])
+        tables = _run(name, pods, _job(pods[-1][1], found["Job"]), nodes, rows.warnings)
         claims = found["PersistentVolumeClaim"]
-        mounted = _storage(name, stays[name], [*tables["attempt"]], claims, volumes, rows.warnings)
+        mounted = _storage(name, pods, [*tables["attempt"]], claims, volumes, rows.warnings)
         return {**tables, "resource": [*tables["resource"], *mounted]}
 
-    for name in sorted(stays):
-        rows.add(name, f"[[runs]] {source.name}: job {name}", run, name)
+    # Of one name the first to start comes first.
+    for (name, *_), pods in sorted(stays.items(), key=lambda of: (of[0][0], min(stay[0] for stay, _ in of[1]), of[0])):
+        rows.add(name, f"[[runs]] {source.name}: job {name}", run, name, pods)
     return rows.records("" if items else f"{store.location} is empty")
 
 
@@ -76,7 +93,8 @@ def _objects(text: bytes, where: str, rows: RunRows) -> Iterable[Object]:
             yield each
 
 
-def _stay(pod: Object) -> Stay | None:
+def _stay(pod: Object, seen_at: datetime, is_gone: bool) -> Stay | None:
+    """The stay of a pod, which was last seen at `seen_at`: one that was deleted while it ran ended then."""
     status = pod.get("status") or {}
     begins, ends, why, is_running = [utc(status.get("startTime"))], [], None, False
     for container in status.get("containerStatuses") or ():
@@ -89,14 +107,26 @@ def _stay(pod: Object) -> Stay | None:
                 why = ended.get("reason") or why
     started = [at for at in begins if at]
     finished = [at for at in ends if at]
-    return (min(started), None if is_running or not finished else max(finished), why) if started else None
+    if not started:
+        return None
+    last_at = max(at for at in (utc(seen_at), *started) if at)
+    if is_running or not finished:
+        return min(started), last_at if is_gone else None, None if is_gone else why, last_at
+    return min(started), max(finished), why, max(finished)
+
+
+def _job(pod: Object, jobs: Mapping[tuple[str, str], Object]) -> Object | None:
+    """The Job of a pod by its uid, else by its name."""
+    labels = pod["metadata"].get("labels") or {}
+    label = next((label for label in _JOB_LABELS[1:] if label in labels), "")
+    own = (labels.get(_UID) if label in _OF_JOB else None) or labels.get(label, "")
+    return jobs.get((pod["metadata"].get("namespace", ""), own))
 
 
 def _run(
     run_id: str, stays: list[PodStay], job: Object | None, nodes: Mapping[str, Object], warnings: list[str]
 ) -> Tables:
     labels = stays[0][1]["metadata"].get("labels") or {}
-    stays = sorted(stays, key=lambda found: found[0][0])
     annotations = ((job or {}).get("metadata") or {}).get("annotations") or {}
     facts, _ = described(annotations | labels, run_id, warnings)
     conditions = ((job or {}).get("status") or {}).get("conditions") or ()
@@ -105,10 +135,10 @@ def _run(
     started_at = stays[0][0][0]
     ends = [stay[1] for stay, _ in stays]
     ended_at = max(end for end in ends if end) if all(ends) else None
-    last_at = max([start for (start, _, _), _ in stays] + [end for end in ends if end])
+    last_at = max(seen_at for (*_, seen_at), _ in stays)
     # A pod that starts after all others have ended is the next try.
     number, open_until, attempts, resources = 0, None, [], []
-    for (begin, end, why), pod in stays:
+    for (begin, end, why, _), pod in stays:
         if number == 0 or (open_until is not None and begin >= open_until):
             number += 1
             attempts.append({"attempt_no": number, "started_at": begin, "last_seen_at": begin})
@@ -133,25 +163,29 @@ def _node(run_id: str, pod: Object, nodes: Mapping[str, Object], warnings: list[
     is_known = provider.startswith("aws:///")
     if not is_known:
         warnings.append(
-            f"Run {run_id}: node {name} is in no snapshot with a providerID; its cost is not found. Take snapshots of "
-            "nodes while they run."
+            f"Run {run_id}: node {name} is in no snapshot with a providerID; its cost is not found unless another "
+            "source names it. Take snapshots of nodes while they run."
         )
     return {
         "resource_id": provider.rpartition("/")[2] if is_known else name,
         "instance_type": instance_type,
         "region_id": labels.get("topology.kubernetes.io/region"),
         "market": "spot" if labels.get("karpenter.sh/capacity-type", "").lower() == "spot" else None,
-        "accelerators_used": _requested(pod, instance_type),
+        "accelerators_used": _requested(pod, instance_type, ((node or {}).get("status") or {}).get("capacity") or {}),
         "evidence": "api" if is_known else "nodemap",
     }
 
 
-def _requested(pod: Object, instance_type: str | None) -> int | None:
+def _requested(pod: Object, instance_type: str | None, capacity: Object) -> int | None:
     """Accelerators a pod requests; None where it requests none and so has the whole node."""
     limits = [(c.get("resources") or {}).get("limits") or {} for c in (pod.get("spec") or {}).get("containers") or ()]
     chips = sum(int(limit.get(name, 0)) for limit in limits for name in _ACCELERATORS)
     cores = sum(int(limit.get(_CORES, 0)) for limit in limits)
     per_chip = _CORES_PER_CHIP.get((instance_type or "").partition(".")[0], 2)
+    node_chips = next((int(capacity[name]) for name in _ACCELERATORS if name in capacity), 0)
+    if node_chips and (node_cores := int(capacity.get(_CORES, 0))) >= node_chips:
+        # Physical cores may be joined into logical ones, which the node then counts.
+        per_chip = node_cores // node_chips
     return chips + -(-cores // per_chip) or None
 
 
@@ -188,7 +222,7 @@ def _storage(
 ) -> list[Row]:
     """What the pods' claims are bound to, for as long as any pod of the attempt had it."""
     held: dict[tuple[int, str], Row] = {}
-    for (begin, end, _), pod in stays:
+    for (begin, end, *_), pod in stays:
         number = max(attempt["attempt_no"] for attempt in attempts if attempt["started_at"] <= begin)
         for mount in (pod.get("spec") or {}).get("volumes") or ():
             if not (name := (mount.get("persistentVolumeClaim") or {}).get("claimName")):

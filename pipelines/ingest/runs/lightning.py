@@ -56,17 +56,21 @@ def _run(item: Object, others: Sequence[Object], store: Store) -> Mapping[str, A
     times = sorted(at for at in (written_at, *saved_at.values()) if at)
     span = {"started_at": times[0], "last_seen_at": times[-1]}
     epochs: dict[int, dict[str, Any]] = {}
-    scores = []
+    scores, closed = [], set()
     for line in _lines(store, item.key):
         epoch, step = line.get("epoch"), int(line["step"])
         at = saved_at.get(epoch_count(epoch), written_at) if epoch is not None else written_at
         if epoch is not None and epoch == epoch_count(epoch):
             epochs[int(epoch)] = {"epoch_index": int(epoch) + 1, "completed_at": at, "step": step}
+            closed |= {int(epoch) for name in line if is_evaluation(name) or name.endswith("_epoch")}
         scores += [
             {"metric": name, "value": value, "step": step, "evaluated_at": at}
             for name, value in line.items()
             if is_evaluation(name)
         ]
+    # Where each epoch before has a line at its end, a last one without was cut short.
+    if closed and closed == {*epochs} - {max(epochs)}:
+        del epochs[max(epochs)]
     return {
         "run": [span | {"source_system": "lightning"}],
         "attempt": [span],

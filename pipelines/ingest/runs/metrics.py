@@ -95,6 +95,11 @@ def _number(text: Any, field: str, run_id: str, warnings: list[str], *, whole: b
     return int(number) if whole else number
 
 
+def _position(values: Mapping[str, float]) -> float | None:
+    """The epochs done at a point."""
+    return next((values[key] for key in _EPOCHS if math.isfinite(values.get(key, math.nan))), None)
+
+
 def attempts_of(
     tries: Iterable[tuple[datetime | None, datetime | None, str | None]], last_at: datetime | None = None
 ) -> list[Row]:
@@ -151,20 +156,26 @@ class History:
 
     def _epochs(self) -> list[Row]:
         """Whole epochs, each completed at the first point of an attempt that is past its end."""
-        found = []
+        found, furthest = [], self._epochs_before()
         for number, points in enumerate(self._pieces, start=1):
-            # A resumed attempt continues from its first point.
-            done = 0 if number == 1 else None
+            done = None
             for at, step, values in points:
-                position = next((values[key] for key in _EPOCHS if math.isfinite(values.get(key, math.nan))), None)
-                if position is None:
+                if (position := _position(values)) is None:
                     continue
                 whole = epoch_count(position)
                 tokens = next((values[key] for key in _TOKENS if key in values), None)
                 row = {"attempt_no": number, "completed_at": at, "step": step, "tokens_seen": tokens}
-                found += [row | {"epoch_index": n} for n in range((whole if done is None else done) + 1, whole + 1)]
-                done = max(done or 0, whole)
+                # A resumed attempt continues from its first point, which may be past an epoch that none had completed.
+                done = min(whole, furthest) if done is None else done
+                found += [row | {"epoch_index": n} for n in range(done + 1, whole + 1)]
+                done, furthest = max(done, whole), max(furthest, whole)
         return found
+
+    def _epochs_before(self) -> int:
+        """Whole epochs done before the run, which began as far before its first position as others lie apart."""
+        positions = [at for _, _, values in self._points if (at := _position(values)) is not None]
+        apart = [after - before for before, after in pairwise(positions) if after > before]
+        return epoch_count(max(positions[0] - median(apart), 0)) if apart else 0
 
     def _breaks(self) -> list[int]:
         """Where in the points a new attempt begins."""

@@ -168,7 +168,9 @@ def _epochs(lines: list[Row], benchmark: Any) -> Iterable[Row]:
         starts = [entry for entry in lines if entry["key"] == f"{unit}_start"]
         # Starts and stops may interleave: they are paired by their position in the run, else by their order.
         by_position = {_position(entry): entry for entry in starts}
-        for number, entry in enumerate(stops, start=1):
+        # Each rank may log it, and so does a restart: a position counts once, with its last record.
+        last = {(at := _position(entry), None if at else number): entry for number, entry in enumerate(stops)}
+        for number, entry in enumerate(last.values(), start=1):
             in_turn = starts[number - 1] if number <= len(starts) else None
             start = by_position.get(_position(entry), in_turn) if _position(entry) else in_turn
             yield {

@@ -54,6 +54,9 @@ def read(source: RunSource) -> RunRecords:
         with rows.skipping(_where(source, job)):
             keep_latest(jobs, job.get("TrainingJobArn") or job["TrainingJobName"], (job, tags), _progress)
     for job, tags in jobs.values():
+        if job.get("TrainingJobStatus") in ("Failed", "Stopped") and not job.get("TrainingStartTime"):
+            # AWS bills a job from that time on: it never had a machine.
+            continue
         run_id = rows.id_of({DECLARED: tags.get(DECLARED) or tags.get("run_id")}, job["TrainingJobName"])
         rows.add(run_id, _where(source, job), _run, run_id, job, tags, rows.warnings)
     return rows.records(f"{source.location} contains no training job")

@@ -8,7 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby, product
 from math import prod
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -34,6 +34,8 @@ _REPEATED = "is in an hour that the clocks repeat, and may be the first or the s
 _UNSURE = "Until then no run has that hour of the node."
 _REWRITE = "fix it, or write it again with SLURM_TIME_FORMAT unset or %s"
 _WANTED = ("JobIDRaw", "State", "Start", "End", "NodeList")
+# Clusters number their jobs alike, and one that is built again begins anew.
+_JOB = ("JobIDRaw", "Cluster", "User", "JobName")
 # State of a record -> how the attempt ended, and the run if it was the last.
 _STATES = {
     "COMPLETED": ("completed", "completed"),
@@ -73,7 +75,7 @@ def read(source: RunSource) -> RunRecords:
     store = open_run_store(source)
     rows = RunRows(source)
     stays: dict[str, list[Row]] = {}
-    jobs: dict[str, dict[tuple[datetime, str], Row]] = {}
+    jobs: dict[tuple[str, ...], dict[tuple[datetime, str], Row]] = {}
     for item in store.list():
         where = store.uri(item.key)
         if read_map := NODE_MAPS.get(item.key.rpartition("/")[2]):
@@ -82,9 +84,9 @@ def read(source: RunSource) -> RunRecords:
         elif item.key.endswith((".txt", ".psv", ".sacct")):
             for record in _records(store.read(item.key), where, zone, rows):
                 # The same record may be in several days' files.
-                found = jobs.setdefault(record["JobIDRaw"], {})
+                found = jobs.setdefault(tuple(record.get(name) or "" for name in _JOB), {})
                 keep_latest(found, (record["Start"], record["NodeList"]), record, _progress)
-    for job, found in sorted(jobs.items()):
+    for (job, *_), found in sorted(jobs.items()):
         attempts = _clear(found[key] for key in sorted(found))
         comment = _COMMENT.search(attempts[-1].get("Comment") or "")
         run_id = comment[1] if comment else f"{source.name}-{job}"
@@ -214,19 +216,26 @@ def _job(run_id: str, attempts: Sequence[Row], stays: Mapping[str, Sequence[Row]
         "status": status,
         "started_at": attempts[0]["Start"],
         "ended_at": last["End"] if status else None,
-        "last_seen_at": max(record["End"] or record["Start"] for record in attempts),
+        "last_seen_at": max(map(_seen_at, attempts)),
     }
+    tries = attempts_of(
+        (record["Start"], record["End"], reason) for record, (reason, _) in zip(attempts, states, strict=True)
+    )
     return {
         "run": [run],
-        "attempt": attempts_of(
-            (record["Start"], record["End"], reason) for record, (reason, _) in zip(attempts, states, strict=True)
-        ),
+        "attempt": [row | {"last_seen_at": _seen_at(one)} for row, one in zip(tries, attempts, strict=True)],
         "resource": [
             {"attempt_no": number} | node
             for number, record in enumerate(attempts, start=1)
             for node in _nodes(run_id, record, stays, warnings)
         ],
     }
+
+
+def _seen_at(record: Row) -> datetime:
+    """When a record ends, or until when it shows that its job ran."""
+    elapsed = record.get("ElapsedRaw") or ""
+    return record["End"] or record["Start"] + timedelta(seconds=int(elapsed) if elapsed.isdecimal() else 0)
 
 
 def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warnings: list[str]) -> Iterable[Row]:
@@ -244,8 +253,10 @@ def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warning
         return
     tres = record.get("AllocTRES") or ""
     gpus, nodes = _GPUS.search(tres), _NODES.search(tres)
-    used = int(gpus[1]) // max(int(nodes[1] if nodes else len(names)), 1) if gpus else None
+    # sacct has their sum; the first nodes have one more where it is no multiple.
+    each, more = divmod(int(gpus[1]), max(int(nodes[1] if nodes else len(names)), 1)) if gpus else (None, 0)
     for rank, name in enumerate(names):
+        used = None if each is None else each + (rank < more)
         stay = {"node_rank": rank, "joined_at": record["Start"], "left_at": record["End"], "accelerators_used": used}
         held = [
             s
@@ -255,7 +266,8 @@ def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warning
         ]
         if not held:
             warnings.append(
-                f"Run {run_id}: no nodes.csv maps node {name} to an instance; its cost is not found. Add the node."
+                f"Run {run_id}: no nodes.csv maps node {name} to an instance; its cost is not found unless "
+                "another source names it. Add the node."
             )
             yield stay | {"resource_id": name, "evidence": "nodemap"}
         for instance in held:

@@ -183,6 +183,7 @@ def _apart(own: Mapping[str, _Rows], table: str, name: str, one: Mapping[str, _R
 def _one(run_id: str, found: Sequence[Mapping[str, _Rows]], warnings: list[str]) -> dict[str, _Rows]:
     """The rows of one run from its sources, nearest first."""
     rows = {table: [own[table] for own in found] for table in _MERGED}
+    rows["tracker_resource"] = _identified(found)
     runs = [row for own in rows["tracker_run"] for row in own]
     last_at = max((row["last_seen_at"] for row in runs if row["last_seen_at"]), default=None)
     run = coalesced(runs) | {"last_seen_at": last_at}
@@ -207,11 +208,42 @@ def _one(run_id: str, found: Sequence[Mapping[str, _Rows]], warnings: list[str])
     return kept
 
 
+def _identified(found: Sequence[Mapping[str, _Rows]]) -> list[_Rows]:
+    """The stays of each source, less nodes known by name alone where the others name an instance for each."""
+    sources: list[list[tuple[Row, datetime, datetime]]] = []
+    for own in found:
+        ends = {row["attempt_no"]: row["ended_at"] or row["last_seen_at"] for row in own["tracker_attempt"]}
+        held = [
+            (row, row["joined_at"], row["left_at"] or ends.get(row["attempt_no"])) for row in own["tracker_resource"]
+        ]
+        sources.append([(row, begun, max(begun, ended or begun)) for row, begun, ended in held])
+
+    def is_known(row: Row, begun: datetime, ended: datetime) -> bool:
+        # A restart may take other nodes, and clocks differ: the middle of a stay is of one attempt.
+        middle = begun + (ended - begun) / 2
+        held = [[one for one, since, until in own if since <= middle <= until] for own in sources]
+        mine = next(rows for rows in held if row in rows)
+        instances = {one["resource_id"] for rows in held for one in rows if rows is not mine and _is_instance(one)}
+        names = {one["resource_id"] for one in mine if _is_name(one)}
+        return len(instances - {one["resource_id"] for one in mine}) >= len(names)
+
+    return [[row for row, *span in own if not (_is_name(row) and is_known(row, *span))] for own in sources]
+
+
+def _is_name(row: Mapping[str, Any]) -> bool:
+    """Whether a row has the name of a node, of which nothing shows the instance."""
+    return row["evidence"] == "nodemap" and not _is_instance(row)
+
+
+def _is_instance(row: Mapping[str, Any]) -> bool:
+    return _INSTANCE.match(str(row["resource_id"])) is not None
+
+
 def _first_by(sources: Sequence[_Rows], key: str) -> _Rows:
     """The rows of each key from the first source that has it; machines known by type only where none is named."""
     kept: _Rows = []
     known: set[Any] = set()
-    if any(_INSTANCE.match(str(row[key])) for own in sources for row in own):
+    if key == "resource_id" and any(_is_instance(row) for own in sources for row in own):
         sources = [[row for row in own if not _is_any(row)] for own in sources]
     for own in sources:
         kept += [row for row in own if row[key] not in known]

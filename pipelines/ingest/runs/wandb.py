@@ -6,17 +6,18 @@ instance: `config` may carry `aws.resource_ids` and `aws.account_id` (facts trai
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.metrics import History, described
+from pipelines.ingest.runs.metrics import History, Point, described
 from pipelines.ingest.runs.records import (
     DECLARED,
     RunRecords,
     RunRows,
     Tables,
+    coalesced,
+    is_evaluation,
     keep_latest,
     moment_of,
     saved_files,
@@ -58,27 +59,37 @@ def _lines(content: bytes, where: str, rows: RunRows) -> Iterable[dict[str, Any]
 
 
 def _run(run_id: str, ranks: Sequence[Mapping[str, Any]], warnings: list[str]) -> Tables:
-    first = min(ranks, key=lambda run: (run["created"], run["id"]))
+    ranks = sorted(ranks, key=lambda run: (run["created"], run["id"]))
     states = [str(run.get("state")) for run in ranks]
-    worst = next((s for s in ("crashed", "failed", "killed", "preempted") if s in states), states[0])
-    history = History(list(_points(ranks[0])))
-    started_at, last_at = first["created"], max(run["heartbeat"] for run in ranks)
-    facts, resources = described(first.get("config") or {}, run_id, warnings)
-    tables = history.tables(started_at, last_at, resources, _REASONS.get(worst))
+    worst = next((s for s in ("crashed", "failed", "killed", "preempted", "running") if s in states), states[0])
+    # Ranks may log the same points; the one with the most evaluations has all of them.
+    history = History(max((list(_points(run)) for run in ranks), key=_logged))
+    started_at, last_at = ranks[0]["created"], max(run["heartbeat"] for run in ranks)
+    # Each rank may name the machine it runs on.
+    own = [described(run.get("config") or {}, run_id, warnings) for run in ranks]
+    resources = {row["resource_id"]: row for _, machines in own for row in machines}
+    numbered = [row | {"node_rank": rank} for rank, row in enumerate(resources.values())]
+    # A crash has no end of its own: the last heartbeat is.
+    ended_at = last_at if worst in _STATES else None
+    tables = history.tables(started_at, ended_at, numbered, _REASONS.get(worst))
+    tables["attempt"][-1]["last_seen_at"] = last_at
     run = {
         "source_system": "wandb",
-        "owner": (first.get("user") or {}).get("username") if isinstance(first.get("user"), Mapping) else None,
-        "experiment": first.get("sweep") or first.get("project"),
+        "owner": (ranks[0].get("user") or {}).get("username") if isinstance(ranks[0].get("user"), Mapping) else None,
+        "experiment": ranks[0].get("sweep") or ranks[0].get("project"),
         "status": _STATES.get(worst),
         "started_at": started_at,
-        # A crash has no end of its own: the last heartbeat is.
-        "ended_at": last_at if worst in _STATES else None,
+        "ended_at": ended_at,
         "last_seen_at": last_at,
     }
-    return {"run": [facts | run], **tables}
+    return {"run": [coalesced(facts for facts, _ in own) | run], **tables}
 
 
-def _points(run: Mapping[str, Any]) -> Iterable[tuple[datetime, int | None, dict[str, float]]]:
+def _logged(points: Sequence[Point]) -> tuple[int, int]:
+    return sum(is_evaluation(name) for _, _, values in points for name in values), len(points)
+
+
+def _points(run: Mapping[str, Any]) -> Iterable[Point]:
     """Rows of the history by their own clock: `_runtime` starts again at a resume."""
     for row in run.get("history") or []:
         stamp = row.get("_timestamp")
