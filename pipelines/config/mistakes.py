@@ -123,7 +123,8 @@ def first_mistake(
 
 def _entries(keys: list[str], content: Any) -> tuple[str, list[str]]:
     """The entries that `keys` lead to, as `, [[terms.rates]] number 2`, and the keys within the last of them."""
-    found, rest, at = "", keys, content
+    found, rest = "", keys
+    at: Any = content
     for number, key in enumerate(keys, start=1):
         is_entry = isinstance(at, list | tuple) and key.isdigit() and int(key) < len(at)
         at = at[int(key)] if is_entry else at.get(key) if isinstance(at, Mapping) else None
