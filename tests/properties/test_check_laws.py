@@ -46,6 +46,7 @@ UNBROKEN = {
         "an_open_bill_has_more_than_an_hour_of_an_instance",
     },
     "fct_resource_share_hourly": {"machine_of_another_type_on_the_bill_than_in_its_run"},
+    "detail_serving_capacity_hourly": {"server_whose_machines_cost_nothing"},
     "dim_run": {"tokens_far_from_steps_times_batch_times_length"},
     "fct_run": {
         "accelerator_type_missing_from_ref_instance_type",

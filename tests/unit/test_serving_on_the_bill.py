@@ -12,6 +12,8 @@ from support.lab import Lab
 from pipelines.config.decisions import Decisions, Serving
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.serving.records import SERVER, TRAFFIC, records
+from pipelines.models.checks import failing_rows
+from pipelines.models.contract import load_contract
 
 MONTH, TEN = "2026-07", datetime(2026, 7, 14, 10)
 HOUR = timedelta(hours=1)
@@ -116,10 +118,15 @@ def test_a_machine_of_unknown_cost_has_no_cost_per_token(kind: str) -> None:
     name, compared = "mart_inference_cost_daily", "mart_serving_comparison"
     read = "select effective_cost_usd, idle_cost_usd, cost_per_million_output_usd, list_cost_per_million_output_usd, "
     read += f"billed_cost_per_million_output_usd, missing_evidence from {name}"
-    serving = served({"server_id": "s", "model": "m", "resource_id": "i-0a"})
+    serving, hours = served({"server_id": "s", "model": "m", "resource_id": "i-0a"}), "detail_serving_capacity_hourly"
+    contract = load_contract(f"detail/{hours}")
+    (check,) = (check for check in contract.checks if check.name == "server_whose_machines_cost_nothing")
     with Lab({MONTH: bill}, {}, serving=serving) as made:
         ((*costs, lacking),) = made.ask(read, name)
         month = made.ask(f"select baseline_cost_per_month_usd from {compared}", compared)
+        warned = made.ask(failing_rows(check, hours), hours, *contract.reads)
+    # The check of blocks warns of the other.
+    assert warned == ([("s", "i-0a", 1)] if kind == "dedicated host" else [])
     assert (costs, month) == ([None] * 5, [(None,)])
     assert (
         lacking
