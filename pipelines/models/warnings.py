@@ -23,7 +23,7 @@ LONGEST = 240
 # As many warnings as a build prints one by one.
 WARNINGS = 5
 # The column of a sample row that is a sentence already; "doubt" in publications of older versions.
-_SENTENCES = ("warning", "doubt")
+SENTENCES = ("warning", "doubt")
 # By the end of a check's name: what must hold, as its title has it, and what failed.
 _FAILURES = {
     "_not_null": (" is never null", " is null"),
@@ -93,7 +93,7 @@ def example(table: str, sample: Sequence[Mapping[str, Any]]) -> str:
     """The first failing row in words: its key, its amounts, then what else it has; empty without one."""
     for row in sample[:1]:
         # A warning of a reader is a sentence already.
-        if text := next((row[name] for name in _SENTENCES if name in row), None):
+        if text := next((row[name] for name in SENTENCES if name in row), None):
             return shorten(str(text), 2 * LONGEST, placeholder=" …")
         contract = _contract(table)
         key = contract.key if contract else ()
@@ -123,7 +123,7 @@ def sentence(check: Mapping[str, Any], owners: Mapping[str, str] | None = None) 
     table, count = check["table"], check["unexpected_count"]
     where = _where(check)
     shown = example(table, check["sample"])
-    if any(name in row for row in check["sample"][:1] for name in _SENTENCES):
+    if any(name in row for row in check["sample"][:1] for name in SENTENCES):
         more = f" And {count - 1} more of this source; `trainledger check` lists each." if count > 1 else ""
         return f"{where}: {shown}{more}"
     total = " and ".join(
@@ -160,7 +160,7 @@ def warnings(warned: Sequence[Mapping[str, Any]], owners: Mapping[str, str] | No
 
 def sentences(check: Mapping[str, Any], owners: Mapping[str, str] | None = None) -> list[str]:
     """One of `failed_checks` in full: each sentence of a reader, else the one of `sentence`."""
-    texts = [row[name] for row in check["sample"] for name in _SENTENCES if name in row]
+    texts = [row[name] for row in check["sample"] for name in SENTENCES if name in row]
     if not texts:
         return [sentence(check, owners)]
     more = check["unexpected_count"] - len(texts)

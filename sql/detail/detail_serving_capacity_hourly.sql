@@ -14,8 +14,7 @@ hourly as (
         server_id, cast(date_trunc('hour', started_at) as timestamp) as hour_started_at, 1 as row_no,
         sum(unix_ms(ended_at) - unix_ms(started_at)) as up_ms, sum(request_count) as request_count,
         sum(case when output_tokens is not null then unix_ms(ended_at) - unix_ms(started_at) else 0 end) as measured_ms,
-        sum(error_count) as error_count,
-        case when count(input_tokens) >= count(output_tokens) then sum(input_tokens) end as input_tokens,
+        sum(error_count) as error_count, known_input(input_tokens, output_tokens) as input_tokens,
         case when count(output_tokens) = count(*)
             then served_tokens(sum(input_tokens), sum(cache_read_tokens), sum(output_tokens)) end as served_tokens,
         sum(cache_read_tokens) as cache_read_tokens, sum(output_tokens) as output_tokens,

@@ -83,20 +83,20 @@ summed as (
     -- Servers of our own: what their machines cost, idle included.
     select
         cast(hour_started_at as date), payer_account_id, account_id, region_id, billing_month, billing_currency, model,
-        platform, 'capacity', null, null, instance_type, team, sum(request_count), case when count(input_tokens) >= count(output_tokens)
-            then sum(input_tokens) end, sum(cache_read_tokens), case when count(output_tokens) > 0 then 0 end, sum(output_tokens),
-        known_sum(case when up_seconds = 0 then 0 else capacity_tokens end), known_sum(idle_cost_usd),
-        known_sum(busy_cost_usd), known_sum(list_cost_usd), known_sum(effective_cost_usd), sum(billed_cost_usd),
-        sum(measured_seconds) >= sum(up_seconds), case when count(output_tokens) > 0 then 'metrics' else 'none' end,
-        max(evidence), case when known_sum(effective_cost_usd) is null
-                then 'cost: the bill does not show what a commitment, a Capacity Block or a dedicated host costs for this use'
+        platform, 'capacity', null, null, instance_type, team, sum(request_count),
+        known_input(input_tokens, output_tokens), sum(cache_read_tokens), case when count(output_tokens) > 0 then 0 end,
+        sum(output_tokens), known_sum(case when up_seconds = 0 then 0 else capacity_tokens end),
+        known_sum(idle_cost_usd), known_sum(busy_cost_usd), known_sum(list_cost_usd), known_sum(effective_cost_usd),
+        sum(billed_cost_usd), sum(measured_seconds) >= sum(up_seconds),
+        case when count(output_tokens) > 0 then 'metrics' else 'none' end, max(evidence),
+        case when known_sum(effective_cost_usd) is null then
+            'cost: the bill does not show what a commitment, a Capacity Block or a dedicated host costs for this use'
             when sum(measured_seconds) < sum(up_seconds)
                 then 'traffic: the time the servers were up is not all recorded or not all on the bill'
             when count(input_tokens) < count(output_tokens) then 'traffic: the input tokens are not all recorded'
             when count(capacity_tokens) = 0 then 'capacity: no hour is known in which a latency target held' end
     from detail_serving_capacity_hourly where billed_cost_usd is not null
-    group by cast(hour_started_at as date), payer_account_id, account_id, region_id, billing_month, billing_currency,
-        model, platform, instance_type, team
+    group by all
 )
 
 select

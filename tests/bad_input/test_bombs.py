@@ -214,10 +214,8 @@ def test_a_file_four_times_as_large_takes_no_more_memory(tmp_path: Path) -> None
             for group in range(round(millions * 20)):
                 lines = pa.array([f"line-{group}-{number}" for number in range(table.num_rows)])
                 writer.write_table(table.set_column(ids, table.schema.field(ids), lines))
-        done = subprocess.run(
-            [sys.executable, "-c", program, str(root), str(place / "raw")], capture_output=True, text=True, check=True
-        )
-        (taken,) = done.stdout.splitlines()
-        grown.append(int(taken))
-    # Where memory grew with lines, it would be four times as much; on a busy machine it varies by a quarter.
-    assert 0 < grown[1] < grown[0] * 1.5, grown
+        # A busy machine takes more at times, never less.
+        words = [[sys.executable, "-c", program, str(root), str(place / raw)] for raw in ("raw", "again")]
+        done = [subprocess.run(each, capture_output=True, text=True, check=True) for each in words]
+        grown.append(min(int(each.stdout) for each in done))
+    assert 0 < grown[1] < grown[0] * 1.25, grown

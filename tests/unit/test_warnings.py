@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.models.warnings import example, failed_checks, sentence, sentences, warnings
+from pipelines.models.warnings import SENTENCES, example, failed_checks, sentence, sentences, warnings
 from pipelines.transforms.mart_portfolio import _without_runs
 
 OWNER = " Owner: ml-finops."
@@ -72,8 +72,9 @@ def test_a_failed_check_is_a_sentence(changed: dict[str, Any], text: str) -> Non
     assert sentence(check(**changed)) == f"a run costs less than nothing: {text}"
 
 
-def test_a_warning_of_a_reader_is_its_sentence_and_how_many_more() -> None:
-    read = {"table": "raw/tracker_run", "sample": [{"doubt": "jobs/a.jsonl ends in the middle of a line."}]}
+@pytest.mark.parametrize("name", SENTENCES)
+def test_a_warning_of_a_reader_is_its_sentence_and_how_many_more(name: str) -> None:
+    read = {"table": "raw/tracker_run", "sample": [{name: "jobs/a.jsonl ends in the middle of a line."}]}
     found = "tracker_run: jobs/a.jsonl ends in the middle of a line."
     assert sentence(check(**read)) == found
     more = " And 2 more of this source; `trainledger check` lists each."
