@@ -53,8 +53,19 @@ part as (
         month_date, billing_currency, 'none', reason, 'all', 'all', 'all', 'all',
         null, null, null, null, null, known_sum(effective_cost_usd), null, null, null, null, null
     from use
-    where not is_eligible
+    where not is_eligible and commitment_eligibility <> 'capacity_block'
     group by month_date, billing_currency, reason
+
+    union all
+
+    -- The bill charges a Capacity Block by its fee, and its hours at nothing.
+    select
+        date_trunc('month', ledger.usage_date), ledger.billing_currency, 'none', rule.reason, 'all', 'all', 'all', 'all',
+        null, null, null, null, null, known_sum(ledger.effective_cost_usd), null, null, null, null, null
+    from fct_ledger as ledger
+    join ref_commitment_eligibility as rule on rule.commitment_eligibility = ledger.market
+    where ledger.market = 'capacity_block' and ledger.bucket <> 'capacity_unused'
+    group by date_trunc('month', ledger.usage_date), ledger.billing_currency, rule.reason
 
     union all
 
