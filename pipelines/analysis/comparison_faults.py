@@ -118,7 +118,7 @@ def warnings_of(taken: Taken, context: Context, quality: Quality) -> list[str]:
         words = [f"{count} run{'s' * (count != 1)}" for count in counts]
         warnings.append(f"{words[0]} on GPU and {words[1]} on Trainium, where {floor} a side are {planned}")
     warnings += [quality.reason] if quality.status == "not shown" else []
-    warnings += [warning for run in runs for warning in run["warnings"]]
+    warnings += dict.fromkeys(warning for run in runs for warning in run["warnings"])
     months = {f"{run['open_billing_month']:%Y-%m}" for run in runs if run["open_billing_month"] is not None}
     if months:
         shown = month_spans(months, lambda month: f"{date.fromisoformat(f'{month}-01'):%B %Y}").replace(", ", " and ")
@@ -279,6 +279,7 @@ def _unread(taken: Taken, context: Context) -> Iterator[str]:
     first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
     newest = max(starts_of(sides))
     since = registration.failure_rate_from if registration else None
+    found: set[str | None] = set()
     for run in context.unread:
         started, ended = run["started_at"], run["last_seen_at"]
         target = run["target_metric"], run["target_direction"], run["target_value"]
@@ -290,8 +291,10 @@ def _unread(taken: Taken, context: Context) -> Iterator[str]:
         is_in_time = registration is None or started is None or started <= newest
         is_of_pair = is_alike and is_in_time and run["instance_type"] in {None, *types}
         if is_of_pair or (since and (ended is None or ended.date() >= since)):
-            name = f"run {run['run_id']}" if run["run_id"] else "an unknown run"
-            yield f"a record of {name} cannot be read, so runs of this workload may be missing"
+            found.add(run["run_id"])
+    names = [first_of(sorted(filter(None, found)))] if found - {None} else []
+    for name in [*names, *(["an unknown run"] if None in found else [])]:
+        yield f"a record of {name} cannot be read, so runs of this workload may be missing"
 
 
 def support_of(taken: Taken, quality: Quality) -> list[str]:

@@ -77,7 +77,7 @@ def _measured(baseline: Mapping[str, Any], named: Sequence[str], runs: Mapping[s
     if len(regions) == 1 and None not in regions:
         row["region_id"] = regions.pop()
     own = [_listed(run, row.get("region_id", baseline["region_id"]), prices) for run in own]
-    faults = [*_faults(baseline, named, runs)]
+    faults = [*dict.fromkeys(_faults(baseline, named, runs))]
     side = None if faults else one_side(own, baseline["unit_measure"])
     if side is None:
         what = baseline["unit_measure"].replace("_", " ")

@@ -179,7 +179,7 @@ def uncertain(
         # On a dedicated host, the host is what costs.
         yield f"the machines of run {run_id} cost nothing on the bill: its cost is not certain"
     for row in blocks.get(run_id, []):
-        yield f"the window of {row['block_id']} is unknown, so run {run_id} may bear too much of its fee"
+        yield f"the window of {row['block_id']} is unknown, so its runs may bear too much of its fee"
     yield from unbilled(run_id, gaps[run_id]) if run_id in gaps else uncovered(run, unmet.get(run_id, []))
 
 

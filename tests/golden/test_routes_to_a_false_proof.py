@@ -360,7 +360,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     ),
     "a Capacity Block without a window": (
         in_block("5000"),
-        "is unknown, so run gpu-1 may bear too much of its fee",
+        "is unknown, so its runs may bear too much of its fee",
     ),
     "another base checkpoint on one side": (
         record("trainium", base_checkpoint_id="warm"),
@@ -966,11 +966,21 @@ def unread(run_id: str | None = "lost", **known: Any) -> Callable[[Runs], Runs]:
 # A record of a run of which no more is known may be one of any comparison.
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
 @pytest.mark.parametrize(
-    ("run_id", "expected"),
-    [("lost", "a record of run lost cannot be read"), (None, "a record of an unknown run cannot be read")],
+    ("run_ids", "expected"),
+    [
+        (("lost",), "a record of run lost cannot be read, so "),
+        ((None,), "a record of an unknown run cannot be read, so "),
+        (("e", "d", "c", "b"), "a record of runs b and c and d and 1 more cannot be read, so "),
+    ],
 )
-def test_no_verdict_stands_where_any_run_may_be_missing(run_id: str | None, expected: str, is_registered: bool) -> None:
-    row = verdict(unread(run_id)(sound()), is_registered)
+def test_no_verdict_stands_where_any_run_may_be_missing(
+    run_ids: tuple[str | None, ...], expected: str, is_registered: bool
+) -> None:
+    """The runs of a file with a line that cannot be read are named in one sentence."""
+    runs = sound()
+    for run_id in run_ids:
+        runs = unread(run_id)(runs)
+    row = verdict(runs, is_registered)
     assert (row["verdict"], expected in row["verdict_reason"]) == ("indicative", True)
 
 
