@@ -21,12 +21,17 @@ from pipelines.ingest.inventory.invoices import read_invoices
 from pipelines.ingest.inventory.offers import read_offers
 from pipelines.ingest.inventory.registrations import REGISTRATION, read_registrations
 from pipelines.ingest.inventory.reservations import read_reservations
+from pipelines.ingest.runs import events as run_events
 from pipelines.ingest.runs.tracker import require_known_kind, runs_fingerprint
 from pipelines.ingest.serving import cloudwatch
+from pipelines.ingest.serving import events as serving_events
 from pipelines.models.warehouse import PRIVATE, work_folder
 from pipelines.warehouse.publication import Publications
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
+
+# As many warnings of a source as are shown.
+_WARNINGS = 10
 
 
 def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iterator[Finding]:
@@ -86,7 +91,7 @@ def examine_runs(source: sources.RunSource) -> Iterator[Finding]:
     with subject.trying("reachable", "s3:ListBucket", source.location):
         store = open_store(source.location, **source.reach, hurried=True)
         found = store.list()
-    yield subject.ok("reachable", f"{redacted(source.location)} holds {len(found):,} files.")
+    yield subject.ok("reachable", f"{redacted(source.location)} holds {counted(len(found), 'file')}.")
     with subject.trying("kind"):
         runs_fingerprint(source)
     yield subject.ok("kind", f"{source.kind}.")
@@ -96,12 +101,19 @@ def examine_runs(source: sources.RunSource) -> Iterator[Finding]:
     newest = max(found, key=lambda item: item.modified_at)
     yield subject.ok("newest file", f"{newest.key}, written {newest.modified_at:%Y-%m-%d %H:%M} UTC.")
     with subject.trying("readable", "s3:GetObject", source.location):
-        store.read(newest.key)
+        # Events are read as a build reads them, other records by their newest file.
+        warned = run_events.read(source).warnings if source.kind == "events" else []
+        if source.kind != "events":
+            store.read(newest.key)
+    yield from _warned(subject, warned)
 
 
 @until_stopped
 def examine_serving(source: sources.ServingSource) -> Iterator[Finding]:
-    """A source of servers and their traffic: reachable, with something in it. Logs are too large to read here."""
+    """A source of servers and their traffic: reachable, with something in it. Logs are too large to read here.
+
+    Events are read as a build reads them.
+    """
     subject = Subject(f"serving {source.name}")
     if source.location is None:
         with subject.trying("readable"):
@@ -113,6 +125,17 @@ def examine_serving(source: sources.ServingSource) -> Iterator[Finding]:
     yield subject.judged(
         "reachable", f"{redacted(source.location)} holds {counted(len(found), 'file')}.", is_ok=bool(found)
     )
+    if source.kind == "events" and found:
+        with subject.trying("readable", "s3:GetObject", source.location):
+            warned = serving_events.read(source).warnings
+        yield from _warned(subject, warned)
+
+
+def _warned(subject: Subject, warnings: Sequence[str]) -> Iterator[Finding]:
+    """The first warnings of reading a source, and how many more there are."""
+    more = counted(len(warnings) - _WARNINGS, "more warning")
+    shown = [*warnings[:_WARNINGS], *([f"{more}; a build lists all of them."] if len(warnings) > _WARNINGS else [])]
+    yield from (subject.warn("warning", warning) for warning in shown)
 
 
 @until_stopped

@@ -276,6 +276,21 @@ def test_a_source_of_servers_without_files_is_a_warning(tmp_path: Path) -> None:
     assert by_check(config)["serving servers", "reachable"].message.endswith("holds 1 file.")
 
 
+def test_a_line_of_events_that_cannot_be_read_is_a_warning(tmp_path: Path) -> None:
+    """Of runs an event without a time, of servers the first ten of 12 lines that are no JSON."""
+    for folder in ("runs", "serving"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "runs" / "a.jsonl").write_text('{"event": "run_started", "run_id": "a", "at": "today"}\n')
+    (tmp_path / "serving" / "a.jsonl").write_text("none\n" * 12)
+    export = write_export(tmp_path, {"2026-07": [hour()]})
+    config = write_config(tmp_path, billing=export, runs=tmp_path / "runs", serving=tmp_path / "serving")
+    found = [one for one in examine(load_settings(config), NOW) if one.check == "warning"]
+    assert [one.status for one in found] == ["warn"] * 12
+    assert "Run 'a' is set aside" in found[0].message and 'a.jsonl line 1 has `at` "today"' in found[0].message
+    assert all("it is not JSON; write it whole." in one.message for one in found[1:11])
+    assert found[11].message == "2 more warnings; a build lists all of them."
+
+
 def test_registrations_are_read_as_a_build_reads_them(tmp_path: Path) -> None:
     config = with_reservations(tmp_path, RESERVED + BLOCK)
     folder = tmp_path / "registered"
