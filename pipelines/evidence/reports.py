@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
+from pipelines.base.console import counted
 from pipelines.base.resources import known_reports
 from pipelines.engine import Engine
 from pipelines.evidence.archive import Pack
@@ -67,7 +68,7 @@ def _first_other(packed: str, page: str) -> tuple[str, str, str]:
     pairs = enumerate(zip(ours, theirs, strict=False), start=1)
     found = next(((number, a, b) for number, (a, b) in pairs if a != b), None)
     if found is None:
-        return "", f"{len(ours)} lines", f"{len(theirs)} lines"
+        return "", counted(len(ours), "line"), counted(len(theirs), "line")
     number, a, b = found
     # A line may be long, and differ in what it does not show.
     if (texts := [" ".join(_TAG.sub(" ", line).split()) for line in (a, b)])[0] == texts[1]:

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from datetime import date, timedelta
 from typing import Any
 
+from pipelines.base.console import counted
 from pipelines.base.dates import month_spans
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.ingest.billing.delivery import RawDelivery
@@ -175,6 +176,6 @@ def _refuse_emptied(builder: Builder, raw: RawDelivery, manifest: str) -> None:
     lines, billed = sum(row[1] for row in had), " and ".join(f"{row[2]:,.2f} {row[0]}" for row in had)
     raise SourceError(
         f"{manifest} {'contains no line' if delivery.objects else 'names no file'}, yet {delivery.billing_period} was "
-        f"published with {lines:,} lines that bill {billed}; have the month delivered again, or add "
+        f"published with {counted(lines, 'line')} of {billed} in all; have the month delivered again, or add "
         f'empty_months = ["{delivery.billing_period}"] to its [[billing]] entry if it really is empty now.'
     )

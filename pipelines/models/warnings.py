@@ -43,8 +43,8 @@ def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[di
 
     Those of the most dollars come first, then those of the most rows. Their number is the number of warnings (or
     errors) everywhere. Each has `table` (its name), `check`, `title`, `periods`, `unexpected_count`, `totals` in
-    dollars by currency, `sample`, `rows`, the sample in words and rounded by label, and `example`, its first row,
-    and `advice`.
+    dollars by currency, `sample`, `rows`, the sample in words and rounded by label, `noun`, what one of them is, and
+    `example`, its first row, and `advice`.
     """
     merged: dict[tuple[str, str], dict[str, Any]] = {}
     for check in checks:
@@ -71,6 +71,7 @@ def failed_checks(checks: Sequence[Mapping[str, Any]], severity: str) -> list[di
             row["totals"][currency] = row["totals"].get(currency, Decimal(0)) + Decimal(amount)
     for row in merged.values():
         row["example"] = example(row["table"], row["sample"])
+        row["noun"] = "warning" if any(name in of for of in row["sample"] for name in SENTENCES) else "row"
         row["rows"] = [{_label(name): _text(name, value, of) for name, value in of.items()} for of in row["sample"]]
         row["advice"] = advice(row["table"], row["check"]).strip()
     return sorted(merged.values(), key=_rank)

@@ -121,7 +121,7 @@ def test_tags_that_are_broken_json_cost_no_dollar(ledger: Ledger) -> None:
     # Six hours of July and two of June.
     assert Decimal(answer.out.splitlines()[-1]) == Decimal("440.32")
     record = (ledger.root / "warehouse/publications/000002.json").read_text()
-    assert re.search(r"1 values of Tags cannot be read \(first '\{[^\n]*in row 3\)", record)
+    assert re.search(r"1 value of Tags cannot be read \(first '\{[^\n]*in row 3\)", record)
 
 
 @pytest.mark.parametrize("column", ["BilledCost", "EffectiveCost"])

@@ -27,7 +27,7 @@ def name_no_files(ledger: Ledger) -> None:
 def refusal_for(fault: str) -> str:
     """Six hours at 55.04 an hour were published: 330.24."""
     fix = r'have the month delivered again, or add empty_months = \["2026-07"\] to its \[\[billing\]\] entry'
-    return rf"{MANIFEST} {fault}, yet {MONTH} was published with 6 lines that bill 330\.24 USD; {fix}"
+    return rf"{MANIFEST} {fault}, yet {MONTH} was published with 6 lines of 330\.24 USD in all; {fix}"
 
 
 def test_a_manifest_without_files_does_not_erase_a_month(ledger: Ledger) -> None:

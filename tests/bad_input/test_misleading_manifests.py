@@ -275,5 +275,5 @@ def test_half_a_sign_in_a_tag_is_read_as_missing_and_reported(tmp_path: Path, ta
     lines = [{**CUR2_LINE, "resource_tags": tags}]
     (raw,) = stored(cur2_export(tmp_path, {"a.csv.gz": packed(csv_text(lines))}), tmp_path / "raw")
     (warning,) = raw.warnings
-    assert "1 values of resource_tags cannot be read" in warning
+    assert "1 value of resource_tags cannot be read" in warning
     assert raw.billed_total == Decimal("55.04")

@@ -26,16 +26,16 @@ def test_a_cost_that_is_the_word_null(tmp_path: Any, word: str) -> None:
     """Of three hours at 55.04 the last two bill nothing: 110.08."""
     lines = [HOUR, *[HOUR | {"line_item_unblended_cost": word}] * 2]
     assert warnings(tmp_path, lines) == [
-        "2 lines have no line_item_unblended_cost and bill 0, and what their usage costs is unknown; at public "
-        "prices they are 110.08; the first is row 3. Have the file delivered again."
+        "2 lines bill 0 without line_item_unblended_cost, so the cost of that usage is unknown; at public "
+        "prices it is 110.08; the first is row 3. Have the file delivered again."
     ]
 
 
 def test_a_cost_that_is_null_in_parquet(tmp_path: Any) -> None:
     lines = [HOUR, *[HOUR | {"line_item_unblended_cost": None}] * 2]
     assert warnings(tmp_path, lines, "a-1.parquet") == [
-        "2 lines have no line_item_unblended_cost and bill 0, and what their usage costs is unknown; at public "
-        "prices they are 110.08. Have the file delivered again."
+        "2 lines bill 0 without line_item_unblended_cost, so the cost of that usage is unknown; at public "
+        "prices it is 110.08. Have the file delivered again."
     ]
 
 
@@ -45,7 +45,7 @@ def test_columns_that_differ_only_in_case(tmp_path: Any, name: str) -> None:
     lines = [HOUR | {"LINE_ITEM_UNBLENDED_COST": cost} for cost in ("55.04", "99.00")]
     (found,) = (one for one in warnings(tmp_path, lines, name) if "another value" in one)
     assert found.startswith(
-        "1 lines bill 55.04 and have another value in LINE_ITEM_UNBLENDED_COST, which is not read, than in line_item_"
+        "1 line bills 55.04 with another value in LINE_ITEM_UNBLENDED_COST, which is not read, than in line_item_"
     )
 
 
@@ -54,7 +54,7 @@ def test_columns_that_are_both_read(tmp_path: Any) -> None:
     lines = [HOUR | {"Line_Item_Unblended_Cost": cost} for cost in ("55.04", "99.00", "")]
     (found,) = (one for one in warnings(tmp_path, lines) if "another value" in one)
     assert found.startswith(
-        "1 lines bill 55.04 and have another value in Line_Item_Unblended_Cost, which counts only where the other is "
+        "1 line bills 55.04 with another value in Line_Item_Unblended_Cost, which counts only where the other is "
         "empty, than in line_item_unblended_cost"
     )
 
@@ -64,7 +64,7 @@ def test_a_tag_twice_in_one_object(tmp_path: Any) -> None:
     tags = ['{"user_run_id": "a", "user_run_id": "b"}', '{"user_run_id": "a", "user_run_id": "a"}']
     lines = [HOUR | {"resource_tags": text} for text in (tags[0], tags[1], tags[0])]
     assert warnings(tmp_path, lines) == [
-        "2 lines bill 110.08 and have a key twice in resource_tags, of which the last counts; "
+        "2 lines bill 110.08 with a key twice in resource_tags, of which the last counts; "
         "the first is row 2. Have the file delivered again."
     ]
 

@@ -67,7 +67,7 @@ def test_azure_requests_on_bedrock_cost_what_their_tokens_do(shared_data: Path, 
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, some)))
     found = read_serving([ServingSource(name="log", kind="bedrock_log", location=str(tmp_path))])
     assert [warning.split(": ", 1)[1] for warning in found.warnings] == [
-        "500 calls were delivered twice and count once."
+        "calls that were delivered twice count once (500)."
     ]
     bedrock = {"line_item_product_code": "AmazonBedrock", "line_item_operation": "", "pricing_unit": "1K tokens"}
     bill = [

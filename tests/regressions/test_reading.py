@@ -88,7 +88,7 @@ def test_a_column_delivered_twice_is_read_once_and_reported(tmp_path: Path) -> N
     assert rows == [(Decimal("55.04"),), (Decimal("2.00"),)]
     columns, dollars = raw.warnings
     assert "the columns lineItem/UnblendedCost and LineItem/UnblendedCost are one column" in columns
-    assert "1 lines bill 55.04 and have another value in LineItem/UnblendedCost" in dollars
+    assert "1 line bills 55.04 with another value in LineItem/UnblendedCost" in dollars
 
 
 def test_cells_that_only_break_their_reader_are_missing_and_counted(tmp_path: Path) -> None:

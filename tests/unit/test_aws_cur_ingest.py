@@ -120,7 +120,7 @@ def test_missing_words_are_null_and_odd_list_prices_are_counted(tmp_path: Path) 
     assert rows == [(None, None, None)]
     assert raw.warnings == [
         "20260701-20260801/asm-1/a.csv.gz: 2 values of pricing/publicOnDemandCost cannot be "
-        "read (first 'convertible' in row 2) and count as missing. Have the file delivered again if they matter."
+        "read (first 'convertible' in row 2); read as missing. Have the file delivered again if that matters."
     ]
 
 

@@ -122,7 +122,7 @@ def test_what_is_no_contract_commitment_is_left_out_by_name(tmp_path: Path, text
 def test_a_draft_percentage_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "contracts.csv").write_text(contracts(ContractCommitmentPaymentUpfrontPercentage="50"))
     (warning,) = read_commitments([AnswerSource(name="focus", location=str(tmp_path))]).warnings
-    assert "line 2 has a ContractCommitmentPaymentUpfrontPercentage outside 0 to 1 (1 rows)" in warning
+    assert "line 2 has a ContractCommitmentPaymentUpfrontPercentage outside 0 to 1 (1 row)" in warning
 
 
 def test_a_reservation_costs_its_hour_and_its_part_of_the_upfront_price(tmp_path: Path) -> None:

@@ -70,8 +70,7 @@ def test_tags_as_json_text_in_parquet(tmp_path: Path) -> None:
     raws = stored(root, tmp_path / "raw")
     assert bill(raws, f"{READ} order by source_row")[0] == EXPECTED
     assert [warning for warning in raws[0].warnings if "Tags" in warning] == [
-        f"{raws[0].files[0].key}: 1 values of Tags are no JSON objects and count as missing. "
-        f"Have the file delivered again."
+        f"{raws[0].files[0].key}: 1 value is no JSON in Tags; read as missing. Have the file delivered again."
     ]
     assert stored(root, tmp_path / "raw")[0].folder == raws[0].folder
 

@@ -395,7 +395,7 @@ def test_a_call_that_is_delivered_twice_counts_once(tmp_path: Path) -> None:
     (tmp_path / "first.jsonl").write_text(json.dumps(call("10:05", "a")))
     found = logged(tmp_path, call("10:05", "a"), call("10:06", "b"), call("10:06", "b"))
     assert found.tables[TRAFFIC]["request_count"].to_list() == [2]
-    assert "2 calls were delivered twice" in found.warnings[0]
+    assert "calls that were delivered twice count once (2)." in found.warnings[0]
 
 
 def test_two_sources_with_the_same_logs_count_a_call_once(tmp_path: Path) -> None:
@@ -407,7 +407,7 @@ def test_two_sources_with_the_same_logs_count_a_call_once(tmp_path: Path) -> Non
     sources = [ServingSource(name=name, kind="bedrock_log", location=str(tmp_path / name)) for name in "ab"]
     found = read_serving(sources)
     assert found.tables[TRAFFIC]["request_count"].sum() == 4
-    assert "2 calls were delivered twice" in found.warnings[0]
+    assert "calls that were delivered twice count once (2)." in found.warnings[0]
 
 
 def test_a_broken_log_quotes_no_prompt(tmp_path: Path) -> None:
@@ -415,7 +415,7 @@ def test_a_broken_log_quotes_no_prompt(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text(f"{json.dumps(call('10:05', 'a'))}\n{broken}")
     found = read_serving([ServingSource(name="b", kind="bedrock_log", location=str(tmp_path))])
     assert found.tables[TRAFFIC]["request_count"].to_list() == [1]
-    assert "1 lines that are no invocation" in found.warnings[0] and "secret" not in str(found)
+    assert "lines that are no invocation are skipped (1); " in found.warnings[0] and "secret" not in str(found)
     (tmp_path / "log.json.gz").write_bytes(gzip.compress(b"secret " * 9)[:-9])
     found = read_serving([ServingSource(name="b", kind="bedrock_log", location=str(tmp_path))])
     assert found.tables[TRAFFIC]["request_count"].to_list() == [1]
@@ -536,7 +536,7 @@ def test_lines_that_are_no_call_are_counted(tmp_path: Path) -> None:
     negative = call("10:05", "a", output={"outputTokenCount": -1})
     found = logged(tmp_path, negative, {"schemaType": "other"}, call("10:05", "c"))
     assert found.tables[TRAFFIC]["request_count"].to_list() == [1]
-    assert [sentence.split(": ", 1)[1][:2] for sentence in found.warnings] == ["1 ", "1 "]
+    assert ["(1);" in sentence for sentence in found.warnings] == [True, True]
 
 
 @pytest.mark.parametrize("label", ['{le="null"}', ""])

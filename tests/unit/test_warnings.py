@@ -127,6 +127,12 @@ def test_a_warning_is_titled_by_what_failed(name: str, title: str, failure: str)
     assert row["title"] == failure and sentence(row).startswith(f"{failure}: 1 row")
 
 
+def test_what_reading_a_source_warns_of_is_counted_as_warnings() -> None:
+    read = check(check="source_without_warnings", severity="warn", passed=False, sample=[{"warning": "a.jsonl line 1"}])
+    rows = check(check="x", severity="warn", passed=False)
+    assert [row["noun"] for row in failed_checks([read, rows], "warn")] == ["warning", "row"]
+
+
 @pytest.mark.parametrize("name", ["tokens_seen", "tokens_by_steps", "total_tokens"])
 @pytest.mark.parametrize("value", [26214400, 26214400.0, "26214400.0000000000"])
 def test_tokens_are_counted_in_thousands_and_without_decimals(name: str, value: object) -> None:

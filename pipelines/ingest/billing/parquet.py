@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.base.console import counted
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing.columns import MONEY, ColumnList, Delivered, Layout, RawFile, Tag, TagKey, snake
 from pipelines.ingest.billing.identities import write_ids
@@ -55,8 +56,8 @@ def read_amounts(
                 row += len(values)
             if unread:
                 warnings.append(
-                    f"{unread} values of {name} are not {_KINDS[column.type]} ({first}) and are read as missing. "
-                    "Have the file delivered again."
+                    f"{counted(unread, 'value', 'are')} not {_KINDS[column.type]} in {name} ({first}); read as missing."
+                    " Have the file delivered again."
                 )
     return total, warnings
 
@@ -74,8 +75,8 @@ def silent_amounts(
         count, amount = _where(file, billed, None, price)
         if count:
             warnings.append(
-                f"{count} lines have no {billed} and bill 0, and what their usage costs is unknown; at public "
-                f"prices they are {amount:,.2f}. Have the file delivered again."
+                f"{counted(count, 'line', 'bill')} 0 without {billed}, so the cost of that usage is unknown; at public "
+                f"prices it is {amount:,.2f}. Have the file delivered again."
             )
     read = {columns[source.position].name for sources in found.sources.values() for source in sources}
     twins = {name.lower(): name for name in read}
@@ -85,8 +86,8 @@ def silent_amounts(
             count, amount = _where(file, column.name, twin, billed)
             if count:
                 warnings.append(
-                    f"{count} lines bill {amount:,.2f} and have another value in {column.name}, which is not read, "
-                    f"than in {twin}. Keep one of the columns in the export."
+                    f"{counted(count, 'line', 'bill')} {amount:,.2f} with another value in {column.name}, which is not "
+                    f"read, than in {twin}. Keep one of the columns in the export."
                 )
     return warnings
 
@@ -249,7 +250,7 @@ def _read_maps(stored: Path, listed: ColumnList) -> list[str]:
     made.replace(stored)
     found = ((name, count) for name, count in unread.items() if count)
     return [
-        f"{count} values of {name} are no JSON objects and count as missing. Have the file delivered again."
+        f"{counted(count, 'value', 'are')} no JSON in {name}; read as missing. Have the file delivered again."
         for name, count in found
     ]
 

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
+from pipelines.base.console import counted
 from pipelines.base.errors import SourceError
 from pipelines.base.sql import identifier
 from pipelines.engine import Engine
@@ -123,20 +124,21 @@ def _repeats(
     own = ", ".join(["partition by ids.id", *(f"delivered_lines.{identifier(name)}" for name in flat)])
     every = f"{own} order by delivered_lines.filename, file_row_number"
     digits, keys = len(group[0].name), {file.name: file.key for file in group}
-    counted = f"select right(filename, {digits}) as name, count(*) as lines from delivered_ids where id <> 0 group by 1"
-    line_counts = {row["name"]: row["lines"] for row in engine.rows(counted)}
+    counts = f"select right(filename, {digits}) as name, count(*) as lines from delivered_ids where id <> 0 group by 1"
+    line_counts = {row["name"]: row["lines"] for row in engine.rows(counts)}
     windows = {"own": f"{own}, delivered_lines.filename", "every": every}
     for row in engine.rows(_REPEATS.format(digits=digits, billed=named[billed], repeated=_REPEATED, **windows)):
         name, key, other = row["stored_name"], keys[row["stored_name"]], keys[row["first_name"]]
         # The header of a csv is its row 1.
         line, first = (number + (1 if key.endswith(".parquet") else 2) for number in (row["line"], row["first_line"]))
-        count, cost = f"{row['line_count']:,}", f"{row['cost']:,.2f}"
+        count, cost = row["line_count"], f"{row['cost']:,.2f}"
+        repeat, bill = counted(count, "line", "repeat"), "bills" if count == 1 else "bill"
         finding = f"in every value and in its id (first row {line}, as row {first}"
         if other != key:
-            finding = f"{count} lines repeat a line of another file {finding} of {other}) and bill {cost}"
+            finding = f"{repeat} a line of another file {finding} of {other}) and {bill} {cost}"
             yield name, f"{finding} more than once; have the month delivered again."
         elif row["alike_count"] < line_counts[name]:
-            finding = f"{count} lines repeat another line {finding}) and bill {cost}"
+            finding = f"{repeat} another line {finding}) and {bill} {cost}"
             yield name, f"{finding} more than once; have the file delivered again."
         else:
             finding = f"all its {line_counts[name]:,} lines repeat another line {finding}) and bill {cost}"

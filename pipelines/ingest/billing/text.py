@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from pipelines.base.console import counted
 from pipelines.base.errors import SourceError
 from pipelines.ingest.billing import values
 from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, snake
@@ -160,38 +161,36 @@ class _Bill:
 
     def warnings(self, unlisted: Sequence[str]) -> tuple[str, ...]:
         """Values that could not be read and count as missing, after those that are not allowed."""
-        counted = [
-            f"{self.key}: {count} values of {self.names[position]} cannot be read ({self._first_unread[position]}) and "
-            "count as missing. Have the file delivered again if they matter."
+        unread = [
+            f"{self.key}: {counted(count, 'value')} of {self.names[position]} cannot be read "
+            f"({self._first_unread[position]}); read as missing. Have the file delivered again if that matters."
             for position, count in self._unread.items()
         ]
         silent = [
-            f"{count} lines {before}{amount:,.2f}{after}; the first is row {row}. Have the file delivered again."
+            f"{counted(count, 'line', 'bill')} {before}{amount:,.2f}{after}; the first is row {row}. Have the file "
+            "delivered again."
             for (before, after), (count, amount, row) in self._silent.items()
         ]
         others = (*self._layout.warnings, *unlisted, *silent)
-        return (*(f"{self.key}: {warning}" for warning in others), *counted)
+        return (*(f"{self.key}: {warning}" for warning in others), *unread)
 
     def _count_silent(self, texts: dict[int, pa.Array]) -> None:
         """Count the lines without a billed amount, those whose tags repeat a key, and those of a column not read."""
         billed, price = (self._amounts(name, texts) for name in (self.listed.billed, self.listed.list_price))
         if billed.null_count:
-            before = (
-                f"have no {self.listed.billed} and bill 0, and what their usage costs is unknown; at public prices "
-                "they are "
-            )
+            before = f"0 without {self.listed.billed}, so the cost of that usage is unknown; at public prices it is "
             self._add_silent(before, "", billed.is_null(), price)
         for position, text in texts.items():
             name = self.names[position]
             if self._is_map(name):
                 twice = pc.fill_null(values.repeats_a_key(text), False)
-                self._add_silent("bill ", f" and have a key twice in {name}, of which the last counts", twice, billed)
+                self._add_silent("", f" with a key twice in {name}, of which the last counts", twice, billed)
         for position, read in self._twins.items():
             is_read = position in self._read_twins
             differs = pc.fill_null(pc.not_equal(texts[position], texts[read]), not is_read)
             which = "counts only where the other is empty" if is_read else "is not read"
-            after = f" and have another value in {self.names[position]}, which {which}, than in {self.names[read]}"
-            self._add_silent("bill ", after, differs, billed)
+            after = f" with another value in {self.names[position]}, which {which}, than in {self.names[read]}"
+            self._add_silent("", after, differs, billed)
 
     def _amounts(self, name: str, texts: dict[int, pa.Array]) -> pa.Array:
         found = [texts[source.position] for source in self._layout.sources[name] if source.key is None]

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.aws import requesting
+from pipelines.base.console import counted
 from pipelines.base.errors import MalformedError
 from pipelines.config.sources import AnswerSource
 from pipelines.ingest.inventory import answers
@@ -144,13 +145,13 @@ def _contracted(table: Table, where: str, warnings: list[str]) -> Iterator[Row]:
     if others:
         name, contract = next(iter(others.items()))
         warnings.append(
-            f"{where}: {len(others)} contracts are no Savings Plan and no reservation, such as {name} ({contract}), "
-            "and are left out. Declare agreements on spend as [[terms.agreements]]."
+            f"{where}: {counted(len(others), 'contract', 'are')} no Savings Plan and no reservation, such as {name} "
+            f"({contract}), and left out. Declare agreements on spend as [[terms.agreements]]."
         )
     if shares:
         warnings.append(
-            f"{shares[0]} has a ContractCommitmentPaymentUpfrontPercentage outside 0 to 1 ({len(shares)} rows); it "
-            "changes no cost. Have the file written by the ratified FOCUS 1.4."
+            f"{shares[0]} has a ContractCommitmentPaymentUpfrontPercentage outside 0 to 1 "
+            f"({counted(len(shares), 'row')}); it changes no cost. Have the file written by the ratified FOCUS 1.4."
         )
 
 

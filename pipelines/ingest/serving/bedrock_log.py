@@ -41,8 +41,8 @@ _KEYS = ("started_at", "account_id", "region_id", "model", "resource_id", "calle
 # The columns of a line that _KEYS are derived from.
 _READ_KEYS = ("started_at", "account_id", "region_id", "modelId", "modelArn", "caller")
 _COUNTS = ("request_count", "error_count", *_TOKENS)
-_NEGATIVE = "calls with negative tokens are skipped; check what wrote them."
-_NO_CALL = "lines that are no invocation are skipped; check what else is delivered there."
+_NEGATIVE = "calls with negative tokens are skipped ({}); check what wrote them."
+_NO_CALL = "lines that are no invocation are skipped ({}); check what else is delivered there."
 # The session of an assumed role is a person or a process.
 _SESSION = r"^(arn:[^:]*:sts::\d*:assumed-role/[^/]+)/.*$"
 # How much of a file is in memory at a time.
@@ -69,7 +69,7 @@ def read(source: ServingSource, seen: Seen) -> ServingRecords:
         resource_id=resource_of("modelId"),
     )
     sums = named.group_by(_KEYS).agg(pl.col(_COUNTS).sum())
-    warnings += [f"{store.location}: {count:,} {what}" for what, count in sorted(counted.items()) if count]
+    warnings += [f"{store.location}: {what.format(f'{count:,}')}" for what, count in sorted(counted.items()) if count]
     if sums.is_empty() and not seen:
         warnings.append(
             f"{store.location} has no invocation of a model; turn on model invocation logging in the region."
@@ -157,5 +157,5 @@ def _new(calls: pl.DataFrame, seen: Seen, counted: Counter[str]) -> pl.DataFrame
         seen.setdefault(hour, []).append(found.drop_nulls("requestId")["number"])
         parts.append(found)
     fresh = pl.concat([calls.clear(), *parts])
-    counted["calls were delivered twice and count once."] += calls.height - fresh.height
+    counted["calls that were delivered twice count once ({})."] += calls.height - fresh.height
     return fresh
