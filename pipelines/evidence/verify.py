@@ -42,6 +42,8 @@ from pipelines.warehouse.publication import Publication
 from pipelines.warehouse.retention import DATA_FILE
 
 SHOWN = 20
+# What pages and checks.csv show of a check.
+_SHOWN_OF_A_CHECK = ("severity", "passed", "unexpected_count", "sample", "title", "figures", "totals", "expectation")
 # A pack holds files of the publication before and no record of it; data files are named by digests.
 _BEFORE = re.compile(rf"{BEFORE}/({'|'.join(PUBLISHED_KEYS)})/{DATA_FILE}")
 
@@ -163,6 +165,7 @@ def _unproven(pack: Pack) -> Iterator[str]:
     yield f"the publication time ({PUBLICATION})"
     files = "the sha256 of delivered files that the pack includes" if pack.about["has_bills"] else "the sha256 of bills"
     yield f"everything in {INPUTS} except {files}"
+    yield f"the warnings of reading the sources ({PUBLICATION})"
     if LOCK in pack.members and pack.read(LOCK) != our_lock():
         yield LOCK
 
@@ -205,7 +208,7 @@ def _all_differences(
 
 
 def _other_checks(published: Publication, built: Sequence[Built]) -> Iterator[Difference]:
-    """Where the recorded result of a check is not what the rebuilt tables give, or is missing."""
+    """Where the recorded result of a check is not what the rebuilt tables give, is missing, or is of no check."""
     checks = {(made.table, made.period, check.check): check for made in built for check in made.checks}
     recorded = {(check["table"], check["period"], check["check"]): check for check in published.checks}
     for address, again in checks.items():
@@ -214,12 +217,16 @@ def _other_checks(published: Publication, built: Sequence[Built]) -> Iterator[Di
         if address not in recorded:
             yield Difference("checks", key, "", "no result", "a result")
             continue
-        packed = {"expectation": "", **recorded[address]}
-        for figure in ("passed", "unexpected_count", "expectation"):
+        packed = recorded[address]
+        for figure in _SHOWN_OF_A_CHECK:
             rebuilt = getattr(again, figure)
             # A record without an expectation is of a build without the gate, or older than the field.
-            if packed[figure] != rebuilt and (figure != "expectation" or packed[figure]):
-                yield Difference("checks", key, figure, str(packed[figure]), str(rebuilt))
+            if packed.get(figure) != rebuilt and (figure != "expectation" or packed.get(figure)):
+                yield Difference("checks", key, figure, str(packed.get(figure)), str(rebuilt))
+    for table, period, name in recorded.keys() - checks.keys():
+        # Those of raw tables are the warnings of reading.
+        if not table.startswith("raw/"):
+            yield Difference("checks", " ".join(filter(None, (table, period, name))), "", "a result", "no result")
 
 
 def _marts(pack: Pack) -> list[Model]:

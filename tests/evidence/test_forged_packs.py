@@ -95,15 +95,24 @@ def test_a_forgery_under_a_manifest_that_fits_is_reported_with_both_values(
 
 @pytest.mark.slow
 def test_what_a_reader_opens_first_is_compared_and_what_nothing_proves_is_named(pack: Path, capsys: Captured) -> None:
-    """Results of checks and the note on the pack follow from its record; its libraries and addresses do not."""
+    """Results of checks and the note on the pack follow from its record; its libraries, addresses and what was warned
+    of on reading do not. A warning of fewer dollars is named too, and the page that was written before it."""
 
     def state(held: dict[str, bytes]) -> None:
+        record = json.loads(held["publication.json"])
+        (warned,) = [one for one in record["checks"] if one["check"] == "usage_without_a_known_rate"]
+        # 2 hours at 55.04 and 4 at 21.50.
+        assert warned["totals"] == {"USD": "196.0800000000"}
+        warned["totals"] = {"USD": "1.0000000000"}
+        warned["sample"][0]["unrated_list_cost_usd"] = "1.0000000000"
+        held["publication.json"] = json.dumps(record).encode()
         held["checks.csv"] = held["checks.csv"].replace(b",true,", b",false,", 1)
         held["README.txt"] = b"Audited; no further check is needed.\n"
 
-    assert "2 differences" in str(refused(rewritten(pack, state, sealed=True)))
+    assert "5 differences" in str(refused(rewritten(pack, state, sealed=True)))
     shown = capsys.readouterr().out
-    assert "checks.csv" in shown and "README.txt" in shown
+    for named in ("checks.csv", "README.txt", "{'USD': '1.0000000000'}", "sample", "training_cost.html"):
+        assert named in shown
 
     def place(held: dict[str, bytes]) -> None:
         held["requirements.lock"] = b"other==1.0\n"
@@ -111,7 +120,12 @@ def test_what_a_reader_opens_first_is_compared_and_what_nothing_proves_is_named(
 
     verify(rewritten(pack, place, sealed=True), None, Console())
     unproven = capsys.readouterr().out.partition("Not verified, because the pack contains no proof: ")[2]
-    for named in ("the publication time", "everything in inputs.json except the sha256", "requirements.lock"):
+    for named in (
+        "the publication time",
+        "everything in inputs.json except the sha256",
+        "the warnings of reading",
+        "requirements.lock",
+    ):
         assert named in " ".join(unproven.split())
 
 
