@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -148,6 +148,20 @@ def test_without_runs_what_they_used_is_unknown_on_every_basis(render: Render) -
     shown = part(render(example() | {"mart_run_cost": [], "mart_cost_ledger_daily": nothing}), "ledger")
     assert "a run named only by a tag is provisional n/a n/a n/a n/a n/a" in shown
     assert "reserved capacity and Capacity Blocks without instances $0 0.0% $0 $0 0.0" in shown
+
+
+def test_the_bill_of_a_currency_ends_with_its_own_newest_use(render: Render) -> None:
+    """Without runs, the bill comes first: in USD up to 28 July 2026, that of a payer in EUR up to the 5th."""
+    marts = example() | {"mart_run_cost": []}
+    for mart, more in (
+        ("mart_cost_ledger_daily", {"billing_currency": "EUR"}),
+        ("mart_invoice_reconciliation_monthly", {"currency": "EUR", "newest_usage_at": datetime(2026, 7, 5, 4)}),
+    ):
+        (july,) = [row for row in marts[mart] if row["billing_month"] == date(2026, 7, 1)][-1:]
+        marts[mart] = [*marts[mart], july | more]
+    page = words(render(marts))
+    assert "July 2026, with use up to 5 July 2026, costs EUR" in page
+    assert "July 2026, with use up to 28 July 2026, costs $" in page
 
 
 def test_the_daily_chart_states_what_it_leaves_out(page: str, render: Render) -> None:
