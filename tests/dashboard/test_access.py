@@ -272,6 +272,8 @@ def test_a_reader_without_teams_sees_none(behind_proxy: Door) -> None:
     ):
         status, text = behind_proxy.get(path, EVE)
         assert status in (200, 404) and leaks(text) == [] and "110.08" not in text
+        # Not that no bill is delivered and no run recorded.
+        assert ("Nothing of your teams is in this publication" in text) == (path in ("/runs", "/teams", "/ledger"))
 
 
 def test_an_identity_is_believed_from_the_proxy_alone(exposed: Door) -> None:
