@@ -87,6 +87,9 @@ def test_an_earlier_publication_is_read_as_it_was(site: Site) -> None:
     assert "As known on 2026-09-04: publication 1, 3 September 2026, 10:00 UTC" in text
     links = re.findall(r'href="(/[^".]*)"', page)
     assert links and all("as_of=2026-09-04" in link for link in links)
+    # The command has no --as-of.
+    explained = text_of(site.get("/explain?kind=run&word=trn-1&as_of=2026-09-04")[1])
+    assert "86.00" in explained and "The same of the newest publication in a terminal: trainledger explain" in explained
 
 
 def test_what_aws_restated_is_shown(site: Site) -> None:
