@@ -124,6 +124,16 @@ def test_a_recommendation_comes_with_its_back_test(tmp_path: Path) -> None:
     assert "it would have saved $1,200, used 97.0%" in text
     assert "$4.50 $1,200 97.0% −$12 $300 $25" in text
 
+    # Of two payers the first is named, and that the other has an offer too; the newest use is of either.
+    marts = example() | {"mart_commitment_recommendation": [offer, offer | {"payer_account_id": "999911112222"}]}
+    (first,) = marts["mart_invoice_reconciliation_monthly"]
+    later = {"payer_account_id": "999911112222", "newest_usage_at": datetime(2026, 7, 30, 4)}
+    marts["mart_invoice_reconciliation_monthly"] = [first, first | later]
+    text = words(page_of(tmp_path, marts))
+    assert f"13 weeks of history, payer {offer['payer_account_id']}" in text
+    assert "There are offers to commit to for payer 999911112222 too." in text
+    assert "newest use billed 30 July 2026" in text
+
 
 def test_each_offer_that_is_undecided_has_its_own_reason(tmp_path: Path) -> None:
     unrated = {"purchase_term": "", "payment_option": "", "advice": "undecided", "advice_reason": "no rate is known"}
