@@ -6,16 +6,20 @@
 with entry as (
     select billing_month, billing_currency, payer_account_id, account_id, accelerator_family, bucket, coalesce(team, 'no team') as team,
         case when bucket <> 'shared' or team_evidence = 'tag' then coalesce(team, 'no team') else 'no team' end as own_team,
-        case when evidence is distinct from 'tag_only' then run_id end as run_id, accelerator_hours, list_cost_usd, effective_cost_usd, billed_cost_usd
+        case when evidence is distinct from 'tag_only' then run_id end as run_id, accelerator_hours, list_cost_usd, billed_cost_usd,
+        -- As mart_cost_ledger_daily has it.
+        case when bucket = 'commitment_unused' and unallocated_fee_usd > 0 then nullif(effective_cost_usd, 0)
+            else effective_cost_usd end as effective_cost_usd
     from fct_ledger
+    left join (select billing_month, payer_account_id, currency as billing_currency, unallocated_fee_usd from detail_billing_month) as fee
+        using (billing_month, payer_account_id, billing_currency)
 ),
 
 -- Unknown cost in rows of its own.
 shared as (
     select billing_month, billing_currency, payer_account_id, account_id, accelerator_family, team, own_team,
         sum(effective_cost_usd) as effective_cost_usd
-    from entry
-    where bucket = 'shared'
+    from entry where bucket = 'shared'
     group by billing_month, billing_currency, payer_account_id, account_id, accelerator_family, team, own_team, effective_cost_usd is null
 ),
 
@@ -23,8 +27,7 @@ shared as (
 used as (
     select billing_month, billing_currency, team, accelerator_family, known_sum(effective_cost_usd) is null as is_unknown,
         cast(floor(greatest(sum(effective_cost_usd), 0) * 1000000) as bigint) as units
-    from entry
-    where bucket = 'run'
+    from entry where bucket = 'run'
     group by billing_month, billing_currency, team, accelerator_family
 ),
 
@@ -44,8 +47,7 @@ monthly as (
 pro_rata as (
     select billing_month, billing_currency, team, accelerator_family,
         case when not is_open then piece_usd(cost_usd, upper_units - units, upper_units, whole_units) end as effective_cost_usd
-    from cut
-    join monthly using (billing_month, billing_currency)
+    from cut join monthly using (billing_month, billing_currency)
     where whole_units > 0 or is_open
 ),
 
@@ -54,8 +56,7 @@ account_team as (
         count(*) over account > 1 and count(known_cost_usd) over account < count(*) over account as is_open
     from (
         select billing_month, billing_currency, payer_account_id, account_id, team, sum(effective_cost_usd) as cost_usd, known_sum(effective_cost_usd) as known_cost_usd
-        from entry
-        where bucket = 'run' and team <> 'no team'
+        from entry where bucket = 'run' and team <> 'no team'
         group by billing_month, billing_currency, payer_account_id, account_id, team) as team_cost
     window account as (partition by billing_month, billing_currency, payer_account_id, account_id)
 ),
@@ -96,8 +97,7 @@ cost as (
     union all
 
     select billing_month, billing_currency, accelerator_family, 'distributed', team, null, 0, 0, 0, 0, effective_cost_usd
-    from distributed
-    join policy on policy.shared_cost = distributed.shared_cost_policy
+    from distributed join policy on policy.shared_cost = distributed.shared_cost_policy
 )
 
 select

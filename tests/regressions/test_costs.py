@@ -225,6 +225,12 @@ def test_a_fee_whose_use_an_open_month_does_not_show_has_no_unused_part_and_no_r
                 (Decimal(6), None, None, Decimal(4)),
             ),
             (
+                "mart_team_cost_monthly",
+                "unused_cost_usd, showback_cost_usd, is_cost_partial",
+                "team = 'no team' and accelerator_family = 'none'",
+                (None, None, True),
+            ),
+            (
                 "mart_cost_summary_monthly",
                 "effective_cost_usd, is_cost_partial",
                 "dimension_value = 'commitment_unused'",
