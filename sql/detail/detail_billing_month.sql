@@ -3,7 +3,7 @@
 with payer as (
     select
         billing_month, payer_account_id, currency,
-        count(*) as invoice_count,
+        count(distinct nullif(invoice_id, '')) as invoice_count,
         sum(billed_cost_usd) as billed_cost_usd,
         sum(ledger_cost_usd) as ledger_cost_usd,
         sum(difference_usd) as difference_usd,

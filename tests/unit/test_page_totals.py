@@ -163,23 +163,27 @@ def test_of_runs_that_are_billed_in_part_no_share_is_wasted() -> None:
 def test_a_month_has_the_worst_status_of_its_payers(
     statuses: tuple[str, str], effective: object, expected: tuple
 ) -> None:
-    """A cent of fees without use is rounding; of an invoice that is not closed nothing is known yet.
+    """A cent of fees without use is rounding; of an invoice that is not closed nothing is known yet, nor is it counted.
 
     Where a line's effective cost is unknown, the month's is incomplete.
     """
     columns = (
-        f"billing_month:date payer_account_id: currency: status: invoice_status: billed_cost_usd:{USD} "
+        f"billing_month:date payer_account_id: currency: status: invoice_id: invoice_status: billed_cost_usd:{USD} "
         f"ledger_cost_usd:{USD} difference_usd:{USD} "
         f"commitment_timing_usd:{USD} effective_cost_usd:{USD} newest_usage_at:timestamp"
     )
     rows = ", ".join(
-        f"('2026-07-01', '{payer}', 'USD', '{status}', 'not read', 10, 10, 0, 0.01, {effective}, '2026-07-31')"
+        f"('2026-07-01', '{payer}', 'USD', '{status}', '{'' if status == 'open' else payer}', 'not read', 10, 10, 0, "
+        f"0.01, {effective}, '2026-07-31')"
         for payer, status in enumerate(statuses)
     )
     with made("detail_billing_month", "mart_invoice_reconciliation_monthly", columns, rows) as engine:
         found = engine.query(
             "select status, month_status, unallocated_fee_usd from made where payer_account_id = '0'"
         ).row(0)
+        assert [
+            row["invoice_count"] for row in engine.rows("select invoice_count from made order by payer_account_id")
+        ] == [int(status != "open") for status in statuses]
     assert found == expected
 
 
