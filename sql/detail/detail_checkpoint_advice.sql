@@ -115,5 +115,5 @@ select
             when save_seconds = 0 then 'saves stop nothing, so only storage bounds them' end,
         case when lasting_seconds is null then 'neither nodes nor an interruption are recorded' end,
         case when unbilled_hours > 0 then 'the bill lacks recorded machine time of the run'
-            when cost_per_second_usd is null then 'no bill line belongs to the run' end), '') as missing_evidence
+            when cost_per_second_usd is null then 'the cost of the run is unknown' end), '') as missing_evidence
 from advised

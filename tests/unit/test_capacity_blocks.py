@@ -115,6 +115,10 @@ def test_the_cost_of_hours_that_no_fee_pays_for_is_unknown() -> None:
         assert lab.ask(f"select {sums} from {ledger}", ledger) == [(16, Decimal("-0.75"), Decimal("-0.75"))]
         idle = f"select is_cost_unknown, {costs} from {mart} where bucket = 'idle' and accelerator_hours > 0"
         assert lab.ask(idle, mart) == [(True, 8, None, 0)]
+        advice = "detail_checkpoint_advice"
+        ((lacks,),) = lab.ask(f"select missing_evidence from {advice}", advice)
+        # It has bill lines.
+        assert lacks.endswith("; the cost of the run is unknown")
 
 
 def test_use_of_a_block_that_no_fee_can_be_matched_with_is_of_unknown_cost() -> None:
