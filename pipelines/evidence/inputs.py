@@ -198,10 +198,15 @@ def log_member(source: str, key: str) -> str:
     return f"{RUNS}/{source}/{key}"
 
 
+def has_all_logs(pack: Pack, inputs: Mapping[str, Any]) -> bool:
+    """Whether a pack has the logs of all its sources of runs."""
+    return pack.about["has_bills"] and all(source["files"] is not None for source in inputs["runs"])
+
+
 def read_again(pack: Pack, inputs: Mapping[str, Any], place: Path, today: date) -> dict[str, pl.DataFrame] | None:
     """The records of the runs by table, read from the logs in a pack as on the day they were first; None where it
     does not have those of all."""
-    if not inputs["runs"] or any(source["files"] is None for source in inputs["runs"]):
+    if not inputs["runs"] or not has_all_logs(pack, inputs):
         return None
     sources = []
     for source in inputs["runs"]:

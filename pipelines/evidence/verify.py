@@ -14,7 +14,7 @@ from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.evidence.archive import MANIFEST, Pack
 from pipelines.evidence.compare import Difference, differences
-from pipelines.evidence.inputs import INPUTS, bill_folder, read_again
+from pipelines.evidence.inputs import INPUTS, bill_folder, has_all_logs, read_again
 from pipelines.evidence.pack import (
     BEFORE,
     CHECKS,
@@ -34,7 +34,7 @@ from pipelines.evidence.rebuild import published_in, rebuild
 from pipelines.evidence.reports import other_reports
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
-from pipelines.models.catalog import PUBLISHED_KEYS, Model, load_catalog
+from pipelines.models.catalog import PUBLISHED_KEYS, RAW_TABLES, Model, load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.revision import code_revision, has_our_models
 from pipelines.present.csv_text import csv_text
@@ -166,6 +166,10 @@ def _unproven(pack: Pack) -> Iterator[str]:
     files = "the sha256 of delivered files that the pack includes" if pack.about["has_bills"] else "the sha256 of bills"
     yield f"everything in {INPUTS} except {files}"
     yield f"the warnings of reading the sources ({PUBLICATION})"
+    of_runs = {*RAW_TABLES} if has_all_logs(pack, pack.json(INPUTS)) else set()
+    rows = {name.split("/")[1]: pl.read_parquet(BytesIO(pack.read(name))).height for name in pack.below(RECORDS)}
+    if unread := sorted(table for table, count in rows.items() if count and table not in of_runs):
+        yield f"what {', '.join(unread)} below {RECORDS} were read from"
     if LOCK in pack.members and pack.read(LOCK) != our_lock():
         yield LOCK
 
@@ -184,7 +188,7 @@ def _other_digests(pack: Pack) -> Iterator[Difference]:
 def _other_records(pack: Pack, place: Path, published: Publication) -> Iterator[Difference]:
     """Where the records of the runs are not what the logs in the pack give."""
     day = published.published_at.date()
-    again = read_again(pack, pack.json(INPUTS), place, day) if pack.about["has_bills"] else None
+    again = read_again(pack, pack.json(INPUTS), place, day)
     for table, rebuilt in (again or {}).items():
         packed = [pl.read_parquet(BytesIO(pack.read(name))) for name in pack.below(f"{RECORDS}/{table}")]
         yield from differences(f"{RECORDS}/{table}", (), pl.concat(packed), rebuilt)
