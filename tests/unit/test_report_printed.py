@@ -87,11 +87,14 @@ def test_the_last_lines_of_a_build_count_every_run_that_ended(
 
 
 def test_the_last_lines_of_a_build_name_hours_to_come(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """July is open: the bill has the fees of its whole length, so what is unused of them is no figure to date."""
+    """July is open: the bill has the fees of its whole length, so what is unused of them is no figure to date. Of a
+    payer in another currency an open month is not one of this.
+    """
     june, july = example()["mart_invoice_reconciliation_monthly"]
-    for invoices, is_named in (([june, july], True), ([june], False)):
+    other = [july | {"invoice_id": "1", "status": "reconciled"}, july | {"currency": "EUR"}]
+    for invoices, is_named in (([june, july], True), ([june], False), ([june, *other], False)):
         with DuckDBEngine(threads=1) as marts:
-            folder = tmp_path / str(is_named)
+            folder = tmp_path / str(len(invoices))
             folder.mkdir()
             open_marts(marts, folder, example() | {"mart_invoice_reconciliation_monthly": invoices})
             show_key_figures(marts, Console())
