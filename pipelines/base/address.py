@@ -29,5 +29,9 @@ def redacted(uri: str | None) -> str | None:
     """An address without user, password, query or fragment, which may hold secrets."""
     if uri is None or "://" not in uri:
         return uri
+    if is_s3(uri):
+        # A key may contain ? and #.
+        bucket, slash, key = uri.removeprefix(_S3).partition("/")
+        return f"{_S3}{bucket.rpartition('@')[2]}{slash}{key}"
     parts = urlsplit(uri)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

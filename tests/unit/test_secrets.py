@@ -176,6 +176,7 @@ def test_no_secret_is_written_or_printed(
     [
         ("https://u:p@mlflow.acme.dev/x?token=t#f", "https://mlflow.acme.dev/x"),
         ("s3://bucket/prefix", "s3://bucket/prefix"),
+        ("s3://u:p@bucket/run #7?/a.jsonl", "s3://bucket/run #7?/a.jsonl"),
         ("/a/folder", "/a/folder"),
         (None, None),
     ],
