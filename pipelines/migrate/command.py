@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipelines.base.console import Console
+from pipelines.base.console import Console, counted
 from pipelines.base.errors import CheckError, UsageError
 from pipelines.base.parse import ParseError, parse_toml
 from pipelines.config.file import find_config, read_config
@@ -98,8 +99,8 @@ def _rebuild(settings: Settings, before: Publication | None, console: Console) -
     changed = [sentence for key in _COMPARED for sentence in _differences(warehouse, key, before, after)]
     if changed:
         raise CheckError(
-            f"{len(changed)} totals differ from publication {before.number}, first: {changed[0]}. Look at "
-            "mart_restatement: a bill that was delivered again changes them, an upgrade alone does not."
+            f"{counted(len(changed), 'total', 'differ')} from publication {before.number}, first: {changed[0]}. Look "
+            "at mart_restatement: a bill that was delivered again changes them, an upgrade alone does not."
         )
     same = f"of publication {before.number} has the same totals in publication {after.number}"
     console.say(f"Every invoice and every run {same}.")
@@ -116,16 +117,21 @@ def _differences(warehouse: Warehouse, key: str, before: Publication, after: Pub
     def rows(published: Publication) -> pl.DataFrame:
         files = warehouse.lake.named_files(key, published.tables[key]["files"])
         frame = pl.concat([pl.read_parquet(file, columns=[*ids, *amounts]) for file in files])
-        return frame.group_by(ids).agg(pl.col(amounts).sum())
+        # With an unknown part, a total is unknown.
+        return frame.group_by(ids).agg(pl.when(~pl.col(name).has_nulls()).then(pl.col(name).sum()) for name in amounts)
 
     joined = rows(before).join(rows(after), on=ids, how="full", suffix="_after", nulls_equal=True, coalesce=True)
     return [
-        f"{key.partition('/')[2]} {' '.join(str(row[name]) for name in ids)}: {amount} was {row[amount]} and is "
-        f"{row[amount + '_after']}"
+        f"{key.partition('/')[2]} {' '.join(str(row[name]) for name in ids)}: {amount} was {_known(row[amount])} and "
+        f"is {_known(row[amount + '_after'])}"
         for row in joined.sort(ids).iter_rows(named=True)
         for amount in amounts
         if row[amount] != row[amount + "_after"]
     ]
+
+
+def _known(amount: Decimal | None) -> str:
+    return "unknown" if amount is None else str(amount)
 
 
 def renamed_config(path: Path) -> tuple[str, dict[str, Any], list[str]]:

@@ -14,6 +14,9 @@ from support.commands import run_command
 from support.small_company import AUGUST, Company
 
 from pipelines.base.parse import parse_json, parse_toml
+from pipelines.config.settings import load_settings
+from pipelines.migrate.command import _differences
+from pipelines.models.warehouse import Warehouse
 
 BUILT = Path(__file__).resolve().parents[1] / "support" / "warehouse-0.1.0.tar.xz"
 
@@ -67,11 +70,20 @@ def test_a_total_that_changed_with_the_upgrade_is_named(old_company, capsys):
 
     (mart,) = (old_company.parent / "warehouse/tables/marts/mart_run_cost").glob("*.parquet")
     rows = pl.read_parquet(mart)
-    more = pl.when(pl.col("run_id") == "gpu-1").then(pl.lit("110.09").cast(pl.Decimal(38, 10)))
-    rows.with_columns(more.otherwise(pl.col("billed_cost_usd")).alias("billed_cost_usd")).write_parquet(mart)
+    is_gpu, amount = pl.col("run_id") == "gpu-1", pl.Decimal(38, 10)
+    # One run cost another amount, of the other it was unknown: neither is zero.
+    rows.with_columns(
+        pl.when(is_gpu).then(pl.lit("110.09").cast(amount)).otherwise("billed_cost_usd").alias("billed_cost_usd"),
+        pl.when(is_gpu).then("effective_cost_usd").alias("effective_cost_usd"),
+    ).write_parquet(mart)
     answer = run_command(capsys, "migrate", "--config", str(old_company))
     assert answer.code == 1
-    assert "mart_run_cost gpu-1: billed_cost_usd was 110.09" in answer.err
+    assert "2 totals differ from publication 1, first: mart_run_cost gpu-1: billed_cost_usd was 110.09" in answer.err
+    warehouse = Warehouse(load_settings(old_company))
+    before, after = warehouse.lake.publications.all()
+    assert [*_differences(warehouse, "marts/mart_run_cost", before, after)][1].startswith(
+        "mart_run_cost trn-1: effective_cost_usd was unknown and is 86.0"
+    )
 
 
 def test_a_key_that_is_also_in_a_value_is_left_to_its_owner(old_company, capsys):
