@@ -159,7 +159,7 @@ def _ledger_question(
         if value not in known:
             raise unknown(f"{name} {'on' if kind == 'day' else 'in'} {when}", value, known, "known values")
         where.append(f"{name} = {quoted(value)}")
-    condition = " and ".join(where)
+    condition, payer = " and ".join(where), filters.get("payer_account_id")
     key = ("account_id", "bucket", "charge_category", "service", "accelerator_family")
     order = ", ".join(("abs(effective_cost_usd) desc", "payer_account_id", *key, "billing_month", "billing_currency"))
     rows = engine.query(f"select * from {LEDGER_DAY} where {condition} order by {order}, usage_date")
@@ -167,8 +167,11 @@ def _ledger_question(
         known = [value[: len(when)] for value in values(engine, LEDGER_DAY, column)]
         raise unknown(f"{kind} in the ledger", when, known, f"the {kind}s")
     refuse_to_add(rows["billing_currency"])
+    is_left_unused = "commitment_unused" in rows["bucket"].to_list()
+    of_payer = f"{holds} and payer_account_id = {quoted(payer)}" if payer else holds
+    missing = _missing_fees(engine, of_payer, rows["billing_currency"][0]) if is_left_unused else ""
     return Question(
-        note=" ".join(filter(None, (_missing_fees(engine, holds, filters, rows), _hours_to_come(engine, rows)))),
+        note=" ".join(filter(None, (missing, _hours_to_come(engine, rows)))),
         title=" ".join([kind.capitalize(), when, *(f"{name} {value}" for name, value in filters.items())]),
         mart=LEDGER_DAY,
         rows=rows,
@@ -206,15 +209,10 @@ def _unknown_use(engine: Engine, rows: pl.DataFrame) -> dict[str, str]:
     return {name: f"select * replace ({known}) from {table}" for name, table in kept.items()}
 
 
-def _missing_fees(engine: Engine, holds: str, filters: Mapping[str, str], rows: pl.DataFrame) -> str:
+def _missing_fees(engine: Engine, holds: str, currency: str) -> str:
     """A sentence on commitment fees whose use the bill does not show; empty where there are none."""
-    if "commitment_unused" not in rows["bucket"].to_list():
-        return ""
-    payer = f" and payer_account_id = {quoted(filters['payer_account_id'])}" if "payer_account_id" in filters else ""
-    currency = rows["billing_currency"][0]
     ((amount,),) = engine.query(
-        f"select sum(unallocated_fee_usd) from {COMMITMENTS} "
-        f"where {holds} and billing_currency = {quoted(currency)}{payer}"
+        f"select sum(unallocated_fee_usd) from {COMMITMENTS} where {holds} and billing_currency = {quoted(currency)}"
     ).rows()
     if not amount or amount < CENT:
         return ""
@@ -262,8 +260,12 @@ def for_invoice(
         months = [str(day)[:7] for day in values(engine, RECONCILIATION, "billing_month")]
         raise unknown("billing month", str(month), months, "the months")
     refuse_to_add(rows["currency"])
+    months = ", ".join(f"date '{day}'" for day in rows["billing_month"].unique().sort())
+    payers = ", ".join(map(quoted, rows["payer_account_id"].unique().sort()))
+    holds = f"billing_month in ({months}) and payer_account_id in ({payers})"
     title = "Every invoice" if invoice_id is None else f"Invoice {invoice_id or 'not yet closed'}"
     return Question(
+        note=_missing_fees(engine, holds, rows["currency"][0]),
         title=title + (f" of {month}" if month else "") + (f" of payer {payer}" if payer else ""),
         mart=RECONCILIATION,
         rows=rows,

@@ -19,7 +19,7 @@ from support.added_up import ZERO, Line, added, by_charge_type, csv_lines, exact
 from support.bills import write_events
 from support.ledgers import ask, ask_published, build_warehouse, open_publication, publish_tables
 
-from pipelines.explain.query import chosen, for_month
+from pipelines.explain.query import chosen, for_invoice, for_month
 from pipelines.models.build import Builder
 
 # nise: accelerators, Savings Plans and tags, two assemblies a month of which the manifest names one.
@@ -277,8 +277,11 @@ def test_nise_figures_that_rest_on_unknown_use_are_unknown(nise: Nise) -> None:
         nise.builder, f"select status, unallocated_fee_usd from detail_billing_month where {march}"
     ).rows() == [("incomplete", missing)]
     with open_publication(nise.builder, 1) as marts:
-        note = for_month(marts, "2024-03", chosen(bucket="commitment_unused")).note
-    assert "does not show what used 13,687.20 USD of commitment fees" in note
+        notes = [
+            for_month(marts, "2024-03", chosen(bucket="commitment_unused")).note,
+            for_invoice(marts, None, "2024-03", None).note,
+        ]
+    assert all("does not show what used 13,687.20 USD of commitment fees" in note for note in notes)
     advice = ask_published(nise.builder, "select distinct advice, advice_reason from mart_commitment_recommendation")
     assert advice.rows() == [
         (
