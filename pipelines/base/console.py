@@ -32,8 +32,6 @@ _MOST_LETTERS, _LONG_WORD = 2_000, re.compile(r"(\S{150})\S{150,}(\S{40})")
 _WORD = re.compile(r"\s*(?:[^\s_]+_*|_+)")
 # Lines of progress where no terminal can show a bar.
 _LINES = 4
-# Verbs of one thing that do not end in an s of their own.
-_OF_ONE = {"are": "is", "have": "has"}
 
 
 class Steps:
@@ -214,13 +212,6 @@ def folded(text: str, width: int, indent: str = "  ", hang: str | None = None) -
         break_on_hyphens=False,
         break_long_words=False,
     )
-
-
-def counted(count: int, noun: str, verb: str = "") -> str:
-    """`1 file`, `2 files`; with a verb `1 line bills`, `2 lines bill`."""
-    is_one = count == 1
-    own = f" {_OF_ONE.get(verb, f'{verb}s') if is_one else verb}" if verb else ""
-    return f"{count:,} {noun}{'' if is_one else 's'}{own}"
 
 
 def cell_text(value: object, places: int = 0) -> str:

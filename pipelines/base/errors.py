@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from errno import EDQUOT, ENOSPC
 
 _SHOWN = 100
+# Verbs of one thing that do not end in an s of their own.
+_OF_ONE = {"are": "is", "have": "has"}
 # How libraries report a full disk, each in its own words; DuckDB stops before the disk does.
 _FULL = re.compile(r"No space left on device|Disk quota exceeded|os error (28|122)\b|max_temp_directory_size")
 
@@ -90,3 +92,10 @@ def shown_bytes(count: float) -> str:
     power = next((power for power in (1, 2) if count < 1000 ** (power + 1)), 3)
     count /= 1000**power
     return f"{count:{'.1f' if count < 10 else ',.0f'}} {('kB', 'MB', 'GB')[power - 1]}"
+
+
+def counted(count: int, noun: str, verb: str = "") -> str:
+    """`1 file`, `2 files`; with a verb `1 line bills`, `2 lines bill`."""
+    is_one = count == 1
+    own = f" {_OF_ONE.get(verb, f'{verb}s') if is_one else verb}" if verb else ""
+    return f"{count:,} {noun}{'' if is_one else 's'}{own}"

@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.base.console import Console, counted
+from pipelines.base.console import Console
 from pipelines.base.cost import BASES
-from pipelines.base.errors import UsageError
+from pipelines.base.errors import UsageError, counted
 from pipelines.engine import Engine
 from pipelines.present.text import show_text
 

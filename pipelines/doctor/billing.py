@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from pipelines.base.console import counted
+from pipelines.base.errors import counted
 from pipelines.config.sources import BillingSource
 from pipelines.doctor.finding import Finding, Subject, until_stopped
 from pipelines.ingest.billing.delivery import Delivery, RawDelivery, load

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from pipelines.base.address import is_s3, redacted
-from pipelines.base.console import counted
+from pipelines.base.errors import counted
 from pipelines.config import sources
 from pipelines.config.access import Access
 from pipelines.config.settings import Settings, Warehouse

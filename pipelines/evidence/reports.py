@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
-from pipelines.base.console import counted
+from pipelines.base.errors import counted
 from pipelines.base.resources import known_reports
 from pipelines.engine import Engine
 from pipelines.evidence.archive import Pack

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from pipelines.base.console import Console, counted
-from pipelines.base.errors import CheckError, UsageError, shown
+from pipelines.base.console import Console
+from pipelines.base.errors import CheckError, UsageError, counted, shown
 from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.evidence.archive import MANIFEST, Pack

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.base.console import counted
+from pipelines.base.errors import counted
 from pipelines.explain.lines import BY_CHARGE_TYPE, Explanation, known_sum
 from pipelines.explain.query import BASES, RECONCILIATION, Level
 from pipelines.explain.terminal import Label, cents, moment

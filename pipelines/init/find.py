@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from pipelines.base.console import Console, counted
-from pipelines.base.errors import SourceError
+from pipelines.base.console import Console
+from pipelines.base.errors import SourceError, counted
 from pipelines.config.sources import AnswerSource, BillingSource, InvoiceSource, Reach
 from pipelines.doctor.billing import KINDS, sample
 from pipelines.ingest.billing.bare import READERS, bare_files, suffix_of

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipelines.base.console import Console, counted
-from pipelines.base.errors import CheckError, UsageError
+from pipelines.base.console import Console
+from pipelines.base.errors import CheckError, UsageError, counted
 from pipelines.base.parse import ParseError, parse_toml
 from pipelines.config.file import find_config, read_config
 from pipelines.config.options import Config

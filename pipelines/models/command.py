@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pipelines.base.console import Console, counted
-from pipelines.base.errors import CheckError, SourceError, UsageError, shown_bytes
+from pipelines.base.console import Console
+from pipelines.base.errors import CheckError, SourceError, UsageError, counted, shown_bytes
 from pipelines.config.options import Config, settings_of
 
 # Each command imports what it runs on: an unchanged build and a wrong configuration need little.

@@ -12,9 +12,8 @@ from contextlib import nullcontext
 from datetime import date, timedelta
 from typing import Any
 
-from pipelines.base.console import counted
 from pipelines.base.dates import month_spans
-from pipelines.base.errors import SourceError, UsageError
+from pipelines.base.errors import SourceError, UsageError, counted
 from pipelines.ingest.billing.delivery import RawDelivery
 from pipelines.models.build import Builder
 from pipelines.models.publish import Plan, drop_undelivered, publish

@@ -11,8 +11,8 @@ from decimal import Decimal
 from textwrap import shorten
 from typing import Any
 
-from pipelines.base.console import counted
 from pipelines.base.dates import month_spans
+from pipelines.base.errors import counted
 from pipelines.models.catalog import load_catalog
 from pipelines.models.contract import Contract, load_contract
 from pipelines.models.written import CURRENCIES

@@ -11,7 +11,8 @@ import polars as pl
 import yaml
 
 from pipelines.base import resources
-from pipelines.base.console import Console, counted, printable
+from pipelines.base.console import Console, printable
+from pipelines.base.errors import counted
 from pipelines.engine import Engine
 from pipelines.present.formats import formats
 

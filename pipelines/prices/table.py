@@ -6,8 +6,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from pipelines.analysis.published_price import PublishedPrice, active_capacity, break_even, reconcile
-from pipelines.base.console import counted
-from pipelines.base.errors import CheckError, UsageError
+from pipelines.base.errors import CheckError, UsageError, counted
 
 # Price per million by throughput and hourly rate.
 COLUMNS = ("name", "units_per_second", "price_per_hour_usd", "printed_usd_per_million")

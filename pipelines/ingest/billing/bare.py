@@ -11,8 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pipelines.base.console import counted
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, counted
 from pipelines.base.groups import grouped
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import BillingSource

@@ -9,8 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.base.console import counted
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, counted
 from pipelines.ingest.billing.columns import MONEY, ColumnList, Delivered, Layout, RawFile, Tag, TagKey, snake
 from pipelines.ingest.billing.identities import write_ids
 from pipelines.ingest.billing.unpack import Allowance

@@ -13,8 +13,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
-from pipelines.base.console import counted
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, counted
 from pipelines.base.sql import identifier
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import DuckDBEngine

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from pipelines.base.console import counted
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import SourceError, counted
 from pipelines.ingest.billing import values
 from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, snake
 from pipelines.ingest.billing.identities import Identities

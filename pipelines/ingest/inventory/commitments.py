@@ -13,8 +13,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.aws import requesting
-from pipelines.base.console import counted
-from pipelines.base.errors import MalformedError
+from pipelines.base.errors import MalformedError, counted
 from pipelines.config.sources import AnswerSource
 from pipelines.ingest.inventory import answers
 from pipelines.ingest.inventory.answers import LEFT_OUT, Answers, Entry, Inventory, Row, Table, kept, values_of
