@@ -147,6 +147,10 @@ def test_each_page_loads_clean_and_is_fit_for_a_screen_reader_both_themes_and_a_
         assert (scheme, seen.page.evaluate(PALE)) == (scheme, [])
     seen.page.set_viewport_size({"width": 390, "height": 844})
     assert seen.page.evaluate("document.documentElement.scrollWidth") == 390
+    # Names are of any length.
+    named = "main h1, .known > p, .asof, .agreed, .big"
+    seen.page.evaluate(f"document.querySelectorAll('{named}').forEach(one => one.append('x'.repeat(300)))")
+    assert seen.page.evaluate("document.documentElement.scrollWidth") == 390
     # A page is opened as wide as it was.
     seen.page.set_viewport_size(WIDE)
 
