@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+from support.bills import HOUR, ORDINARY_LINE, instance_hour, one_attempt, write_config, write_events, write_export
 from support.lab import Lab
+from support.ledgers import ask, lazy_warehouse
 from support.random_ledgers import HOUR_MS, MONTH, Stay, hour, machine_line, tracker
 
 from pipelines.config.policy import Policy
@@ -497,3 +500,32 @@ def test_a_run_that_a_correction_makes_cheaper_than_nothing_stops_no_build() -> 
             ("run-0", Decimal("-24.96"))
         ]
         assert made.ask("select run_id from detail_run_job", "detail_run_job") == [("run-0",)]
+
+
+def test_what_keeping_a_checkpoint_costs_is_of_its_bucket_alone_and_to_date(tmp_path: Path) -> None:
+    """Half of the 1,000 GiB in a bucket are a save of 1 July, 00:01: on 11 July, half of its $7.75, less a minute.
+
+    Ten of 31 days are 322.58 GiB-months, of which the save held 500 x 14,399 / 44,640 = 161.28: 3.8747. A credit that
+    repeats the quantity, and a repository of the bucket's name, hold none of the bytes.
+    """
+    day = {
+        **ORDINARY_LINE,
+        "bill_invoice_id": "",
+        "line_item_product_code": "AmazonS3",
+        "line_item_resource_id": "ckpt",
+    }
+    day |= {"line_item_usage_type": "USW2-TimedStorage-ByteHrs", "line_item_usage_amount": "32.2580645161"}
+    lines = [
+        {**day, "line_item_usage_start_date": f"2026-07-{n:02d}T00:00:00Z", "line_item_unblended_cost": "0.775",
+         "line_item_usage_end_date": f"2026-07-{n + 1:02d}T00:00:00Z"}
+        for n in range(1, 11)
+    ]  # fmt: skip
+    lines += [lines[0] | {"line_item_line_item_type": "Credit", "line_item_unblended_cost": "-0.1"}]
+    repository = {"line_item_resource_id": "arn:aws:ecr:us-west-2:000033334444:repository/ckpt"}
+    lines += [lines[0] | repository | {"line_item_product_code": "AmazonECR", "line_item_unblended_cost": "100"}]
+    write_export(tmp_path, {"2026-07": [*lines, instance_hour("2026-07-01T00", "i-0a", "p5.48xlarge", "55.04")]})
+    save = {"event": "checkpoint_saved", "at": "2026-07-01T00:01:00Z", "bytes": 500 << 30, "uri": "s3://ckpt/a"}
+    write_events(tmp_path / "runs", one_attempt("r", ["i-0a"], "p5.48xlarge", datetime(2026, 7, 1), HOUR, [save]))
+    builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
+    ((cost,),) = ask(builder, "select retention_cost_usd from mart_checkpoint_cost").rows()
+    assert round(cost, 4) == Decimal("3.8747")
