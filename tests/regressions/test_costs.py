@@ -529,3 +529,11 @@ def test_what_keeping_a_checkpoint_costs_is_of_its_bucket_alone_and_to_date(tmp_
     builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
     ((cost,),) = ask(builder, "select retention_cost_usd from mart_checkpoint_cost").rows()
     assert round(cost, 4) == Decimal("3.8747")
+
+
+def test_tax_credits_and_discounts_on_support_are_no_support() -> None:
+    """100.00 of support with 20.00 of tax, a credit of 30.00, a refund of 5.00 and a discount of 7.00."""
+    amounts = {"Fee": "100.00", "Tax": "20.00", "Credit": "-30.00", "Refund": "-5.00", "EdpDiscount": "-7.00"}
+    bill = [charge(kind, cost, line_item_product_code="AWSSupportEnterprise") for kind, cost in amounts.items()]
+    found = dict(answer(bill, f"select charge_category, sum(billed_cost_usd) from {LEDGER} group by 1"))
+    assert found == {"Support": 100, "Tax": 20, "Credit": -30, "Refund": -5, "Discount": -7}
