@@ -537,3 +537,18 @@ def test_tax_credits_and_discounts_on_support_are_no_support() -> None:
     bill = [charge(kind, cost, line_item_product_code="AWSSupportEnterprise") for kind, cost in amounts.items()]
     found = dict(answer(bill, f"select charge_category, sum(billed_cost_usd) from {LEDGER} group by 1"))
     assert found == {"Support": 100, "Tax": 20, "Credit": -30, "Refund": -5, "Discount": -7}
+
+
+@pytest.mark.parametrize(("held_minutes", "expected"), [(15, "21.76"), (10, "14.51")])
+def test_bytes_of_an_instance_leave_while_it_is_up(held_minutes: int, expected: str) -> None:
+    """An instance is up for a quarter of an hour, 13.76, and sends 8.00 of bytes: all are of the run that holds it.
+
+    Of ten of the fifteen minutes two thirds of both are, 14.51; a third of the bytes, 2.67, stays shared.
+    """
+    sent = {"line_item_usage_type": "USW2-AWS-Out-Bytes", "line_item_resource_id": "i-0a"}
+    bill = [machine_line("i-0a", 0, "0.25", "13.76"), charge("Usage", "8.00", **sent)]
+    stays = tracker([Stay(0, "i-0a", None, 0, held_minutes * 60_000)])
+    with Lab({MONTH: bill}, stays) as made:
+        found = dict(made.ask(f"select bucket, sum(effective_cost_usd) from {LEDGER} group by 1", LEDGER))
+    assert round(found["run"], 2) == Decimal(expected)
+    assert round(found.get("shared", Decimal(0)), 2) == (Decimal(0) if held_minutes == 15 else Decimal("2.67"))
