@@ -5,7 +5,7 @@
 with attached as (
     select source_name, source_file, source_row, coalesce(storage_id(resource_id), resource_id) as attached_id,
         unix_ms(usage_started_at) as line_started_ms, unix_ms(usage_ended_at) as line_ended_ms,
-        case when date_diff('hour', usage_started_at, usage_ended_at) <= 1 then billed_ms end as up_ms
+        case when date_diff('second', usage_started_at, usage_ended_at) <= 3600 then billed_ms end as up_ms
     from fct_charge
     left join (select billed_ms, resource_id, hour_started_at as usage_started_at from fct_resource_hourly) as hour
         using (resource_id, usage_started_at) where line_class = 'attached'
