@@ -12,10 +12,9 @@ from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run, at_once
 from pipelines.base.cost import BASES
 from pipelines.base.groups import grouped
-from pipelines.transforms import Frames, Row, Rows
+from pipelines.transforms import Frames, Row, Rows, run_weakness
 from pipelines.transforms.run_evaluation import evaluated
-from pipelines.transforms.run_weakness import JOIN_GRACE, epoch_sizes, uncertain, uncompiled, warm_starts, weaknesses
-from pipelines.transforms.run_weakness import QUERIES as WEAKNESS_QUERIES
+from pipelines.transforms.run_weakness import JOIN_GRACE, epoch_sizes, uncertain, uncompiled, undiscounted, warm_starts
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
 FAMILY_PAIRS = (("gpu", "trainium"),)
@@ -43,11 +42,11 @@ INPUTS = (
     "fct_run_cost", "fct_interval_cost", "dim_run", "dim_run_ancestor", "stg_tracker__run", "stg_tracker__resource",
     "stg_tracker__evaluation", "fct_run_machine", "fct_ledger_piece", "fct_resource_share_hourly",
     "fct_capacity_block_piece", "detail_claim_gap_monthly", "stg_tracker__attempt", "stg_tracker__phase",
-    "stg_tracker__checkpoint", "stg_tracker__epoch", "fct_invoice_monthly",
+    "stg_tracker__checkpoint", "stg_tracker__epoch", "fct_invoice_monthly", "fct_charge_sum_monthly",
+    "fct_bill_total_monthly",
 )  # fmt: skip
-# The first evaluation that met the target, hours that other runs claim too and machines that a run did not record, and
-# the values of evaluations.
-QUERIES = WEAKNESS_QUERIES | {
+# The first evaluation that met the target, hours that others claim too, machines not recorded, values of evaluations.
+QUERIES = run_weakness.QUERIES | {
     "fct_capacity_block_piece": """
         select run_id, max(block_id) as block_id from fct_capacity_block_piece
         where run_id is not null and is_window_unknown
@@ -106,7 +105,7 @@ def runs_of(table: Frames) -> list[Run]:
     shared = _rows_by("run_id", table["fct_resource_share_hourly"])
     blocks = _rows_by("run_id", table["fct_capacity_block_piece"])
     gaps = _rows_by("run_id", table["detail_claim_gap_monthly"])
-    unmet = _rows_by("run_id", table["stg_tracker__attempt"])
+    unmet, discounts = (_rows_by("run_id", table[name]) for name in ("stg_tracker__attempt", "fct_charge_sum_monthly"))
     billed = {*table["fct_run_cost"].filter("is_billed")["run_id"]}
     restores, epochs, saves = (
         _rows_by("run_id", table[f"stg_tracker__{name}"]) for name in ("phase", "epoch", "checkpoint")
@@ -129,8 +128,9 @@ def runs_of(table: Frames) -> list[Run]:
         )
         run["warnings"] = [
             *run["uncertain"],
+            *undiscounted(run_id, discounts.get(run_id, [])),
             *warm_starts(run, restores.get(run_id, [])),
-            *weaknesses(run, stays.get(run_id, []), on_machine, idle),
+            *run_weakness.weaknesses(run, stays.get(run_id, []), on_machine, idle),
         ]
         run["costs"] = dict.fromkeys(run["costs"], (None, None)) if run["partial"] else run["costs"]
         if run_id in gaps and run["ended_at"] > gaps[run_id][0]["newest_usage_at"]:

@@ -2,7 +2,10 @@
 -- one (our own export).
 -- args: line, service, listed
 case
-    when service like '%Support%' and is_aws_name(line.service_provider_name) then 'Support'
+    -- Tax on support is tax, and a credit on it a credit.
+    when service like '%Support%' and is_aws_name(line.service_provider_name)
+        and line.charge_class is distinct from 'Correction'
+        and coalesce(listed, line.charge_category) in ('Usage', 'Purchase') then 'Support'
     when listed is not null then listed
     when line.charge_category in ('Tax', 'Credit') then line.charge_category
     -- What nothing used of a commitment is part of its fee there, and no usage.

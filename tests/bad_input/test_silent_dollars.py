@@ -200,3 +200,26 @@ def test_other_usage_with_an_empty_cost(tmp_path: Any) -> None:
         (None, None, "cost: the bill has no cost of some use")
     ]
     assert ask(builder, "select retention_cost_usd from fct_checkpoint_retention").rows() == [(None,)]
+
+
+def test_discounts_that_a_bill_has_before_net_columns(ledger: Ledger) -> None:
+    """Six hours of one payer have 10.00 each in their lines, and one of them 5.00 on a line of its own.
+
+    Another payer's net column has 9.90 of 11.00, and nothing of the 30.00 that a plan took for its other hour.
+    """
+    lines = [line | {"discount_total_discount": "-10.00"} for line in HOURS]
+    off = {"line_item_line_item_type": "PrivateRateDiscount", "line_item_unblended_cost": "-5.00"}
+    other = HOURS[0] | {"bill_payer_account_id": "000099998888", "line_item_usage_account_id": "000099998888"}
+    netted = other | {"line_item_unblended_cost": "11.00", "line_item_net_unblended_cost": "9.90"}
+    covered = other | {"line_item_line_item_type": "SavingsPlanCoveredUsage", "line_item_net_unblended_cost": "55.04"}
+    covered |= {"savings_plan_savings_plan_effective_cost": "30.00"}
+    negation = other | {"line_item_line_item_type": "SavingsPlanNegation", "line_item_unblended_cost": "-55.04"}
+    row_discount = other | {"line_item_line_item_type": "EdpDiscount", "line_item_unblended_cost": "-1.10"}
+    ledger.restate(*lines, lines[0] | off, netted, covered, negation, row_discount)
+    found = {check["check"]: check["sample"] for check in ledger.builds("detail_bill_identity_monthly").checks()}
+    (row,) = found["in_line_discounts_in_no_effective_cost"]
+    assert (row["payer_account_id"], float(row["discount_usd"])) == ("000011112222", 60)
+    (row,) = found["discounts_on_accelerators_in_no_cost_of_a_run"]
+    assert (row["payer_account_id"], float(row["discount_usd"])) == ("000011112222", -5)
+    (row,) = found["covered_usage_before_discounts"]
+    assert (row["payer_account_id"], float(row["effective_cost_usd"])) == ("000099998888", 30)

@@ -109,6 +109,11 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
                     "tag_run_id": run["run_id"] if run.get("known_by") == "tag" else "",
                 }
             )
+        if "discount_line" in run:
+            own = {"line_item_line_item_type": "PrivateRateDiscount", "line_item_resource_id": ""}
+            lines.append(lines[-1] | own | {"line_item_unblended_cost": f"{-run['discount_line'] * listed:.6f}"})
+        if "discount_in_line" in run:
+            lines[-1]["discount_total_discount"] = f"{-run['discount_in_line'] * listed:.6f}"
         if "fee" in run:
             # The hours of a Capacity Block are free; a line has its fee, and one an hour of it that nothing used.
             lines[-1] |= IN_BLOCK
@@ -357,6 +362,15 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "machines that the bill has for nothing": (
         all_of("trainium", paid=0),
         "the machines of run trainium-1 cost nothing on the bill",
+    ),
+    # Of 80% each on lines of their own, or in their lines; no net column has them.
+    "a negotiated discount on one side as lines of its own": (
+        all_of("gpu", discount_line=0.8),
+        "the cost of run gpu-1 lacks discounts of its months, USD 116.60",
+    ),
+    "discounts in lines without net costs": (
+        all_of("gpu", discount_in_line=0.8),
+        "the cost of run trainium-1 lacks discounts of its months, USD 116.60",
     ),
     "a Capacity Block without a window": (
         in_block("5000"),
@@ -656,6 +670,8 @@ ALONE = (
     "runs of two regions without a common price",
     "a failed run that is billed in euros",
     "machines that the bill has for nothing",
+    "a negotiated discount on one side as lines of its own",
+    "discounts in lines without net costs",
 )
 
 

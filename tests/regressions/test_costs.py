@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+from support.bills import HOUR, ORDINARY_LINE, instance_hour, one_attempt, write_config, write_events, write_export
 from support.lab import Lab
+from support.ledgers import ask, lazy_warehouse
 from support.random_ledgers import HOUR_MS, MONTH, Stay, hour, machine_line, tracker
 
 from pipelines.config.policy import Policy
@@ -503,3 +506,55 @@ def test_a_run_that_a_correction_makes_cheaper_than_nothing_stops_no_build() -> 
             ("run-0", Decimal("-24.96"))
         ]
         assert made.ask("select run_id from detail_run_job", "detail_run_job") == [("run-0",)]
+
+
+def test_what_keeping_a_checkpoint_costs_is_of_its_bucket_alone_and_to_date(tmp_path: Path) -> None:
+    """Half of the 1,000 GiB in a bucket are a save of 1 July, 00:01: on 11 July, half of its $7.75, less a minute.
+
+    Ten of 31 days are 322.58 GiB-months, of which the save held 500 x 14,399 / 44,640 = 161.28: 3.8747. A credit that
+    repeats the quantity, and a repository of the bucket's name, hold none of the bytes.
+    """
+    day = {
+        **ORDINARY_LINE,
+        "bill_invoice_id": "",
+        "line_item_product_code": "AmazonS3",
+        "line_item_resource_id": "ckpt",
+    }
+    day |= {"line_item_usage_type": "USW2-TimedStorage-ByteHrs", "line_item_usage_amount": "32.2580645161"}
+    lines = [
+        {**day, "line_item_usage_start_date": f"2026-07-{n:02d}T00:00:00Z", "line_item_unblended_cost": "0.775",
+         "line_item_usage_end_date": f"2026-07-{n + 1:02d}T00:00:00Z"}
+        for n in range(1, 11)
+    ]  # fmt: skip
+    lines += [lines[0] | {"line_item_line_item_type": "Credit", "line_item_unblended_cost": "-0.1"}]
+    repository = {"line_item_resource_id": "arn:aws:ecr:us-west-2:000033334444:repository/ckpt"}
+    lines += [lines[0] | repository | {"line_item_product_code": "AmazonECR", "line_item_unblended_cost": "100"}]
+    write_export(tmp_path, {"2026-07": [*lines, instance_hour("2026-07-01T00", "i-0a", "p5.48xlarge", "55.04")]})
+    save = {"event": "checkpoint_saved", "at": "2026-07-01T00:01:00Z", "bytes": 500 << 30, "uri": "s3://ckpt/a"}
+    write_events(tmp_path / "runs", one_attempt("r", ["i-0a"], "p5.48xlarge", datetime(2026, 7, 1), HOUR, [save]))
+    builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
+    ((cost,),) = ask(builder, "select retention_cost_usd from mart_checkpoint_cost").rows()
+    assert round(cost, 4) == Decimal("3.8747")
+
+
+def test_tax_credits_and_discounts_on_support_are_no_support() -> None:
+    """100.00 of support with 20.00 of tax, a credit of 30.00, a refund of 5.00 and a discount of 7.00."""
+    amounts = {"Fee": "100.00", "Tax": "20.00", "Credit": "-30.00", "Refund": "-5.00", "EdpDiscount": "-7.00"}
+    bill = [charge(kind, cost, line_item_product_code="AWSSupportEnterprise") for kind, cost in amounts.items()]
+    found = dict(answer(bill, f"select charge_category, sum(billed_cost_usd) from {LEDGER} group by 1"))
+    assert found == {"Support": 100, "Tax": 20, "Credit": -30, "Refund": -5, "Discount": -7}
+
+
+@pytest.mark.parametrize(("held_minutes", "expected"), [(15, "21.76"), (10, "14.51")])
+def test_bytes_of_an_instance_leave_while_it_is_up(held_minutes: int, expected: str) -> None:
+    """An instance is up for a quarter of an hour, 13.76, and sends 8.00 of bytes: all are of the run that holds it.
+
+    Of ten of the fifteen minutes two thirds of both are, 14.51; a third of the bytes, 2.67, stays shared.
+    """
+    sent = {"line_item_usage_type": "USW2-AWS-Out-Bytes", "line_item_resource_id": "i-0a"}
+    bill = [machine_line("i-0a", 0, "0.25", "13.76"), charge("Usage", "8.00", **sent)]
+    stays = tracker([Stay(0, "i-0a", None, 0, held_minutes * 60_000)])
+    with Lab({MONTH: bill}, stays) as made:
+        found = dict(made.ask(f"select bucket, sum(effective_cost_usd) from {LEDGER} group by 1", LEDGER))
+    assert round(found["run"], 2) == Decimal(expected)
+    assert round(found.get("shared", Decimal(0)), 2) == (Decimal(0) if held_minutes == 15 else Decimal("2.67"))

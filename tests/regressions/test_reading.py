@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from support.bills import instance_hour, write_config, write_events, write_export
+from support.bills import instance_hour, one_attempt, write_config, write_events, write_export
 from support.cur_exports import CUR2_LINE, LEGACY_LINE, bill, csv_text, legacy_export, packed, parquet, stored, write
 from support.ledgers import ask, lazy_warehouse
 from support.spoiled import run_events
@@ -124,6 +126,21 @@ def test_lines_of_another_month_stay_in_their_month_and_are_reported(tmp_path: P
     assert sorted(ask(builder, by_month).rows()) == [("2026-06", Decimal(7)), ("2026-07", Decimal("55.04"))]
     (failing,) = builder.failing_rows("line_of_another_month_in_this_delivery")
     assert (failing["billing_period"], Decimal(failing["billed_cost_usd"])) == (MONTH, Decimal(7))
+
+
+def test_runs_of_every_month_of_a_file_without_a_manifest_have_their_cost(tmp_path: Path) -> None:
+    """One csv of July and August: a run from 23:00 of 31 July takes an hour of each, 110.08, and none is missing."""
+    hours = {at[:7]: [instance_hour(at, "i-1", "p5.48xlarge", "55.04")] for at in ("2026-07-31T23", "2026-08-01T00")}
+    (tmp_path / "bill").mkdir()
+    files = sorted(write_export(tmp_path / "whole", hours).rglob("*.csv.gz"))
+    july, august = (gzip.decompress(file.read_bytes()).decode().splitlines(keepends=True) for file in files)
+    (tmp_path / "bill/quarter.csv").write_text("".join([*july, *august[1:]]).replace("line-0", "line-1", 1))
+    run = one_attempt("r", ["i-1"], "p5.48xlarge", datetime(2026, 7, 31, 23), timedelta(hours=2))
+    config = write_config(tmp_path, billing="bill", runs=write_events(tmp_path / "runs", run))
+    config.write_text(config.read_text().replace('"payer"', '"payer"\nfiles = "*.csv"', 1))
+    builder = lazy_warehouse(config)
+    assert ask(builder, "select effective_cost_usd from mart_run_cost").rows() == [(Decimal("110.08"),)]
+    assert ask(builder, "select * from detail_claim_gap_monthly").is_empty()
 
 
 @pytest.mark.parametrize("until", ["2026-07-02", "2026-08-01"])

@@ -236,6 +236,23 @@ def test_coverage_with_a_line_without_a_public_price_is_unknown(tmp_path: Path) 
     assert "GPU 33.3%; Trainium n/a ; Everything else 100.0%." in text
 
 
+def test_use_without_a_public_price_is_not_nothing(tmp_path: Path) -> None:
+    """A bill in yen names prices in dollars: 43 of use that a commitment could cover have no list price."""
+    use = by_account("gpu", "0", covered="0", on_demand="43") | {"unpriced_line_count": 2}
+    absent = (
+        "mart_commitment_utilization_monthly",
+        "detail_commitment_family_monthly",
+        "mart_commitment_coverage_daily",
+    )
+    absent += ("mart_commitment_recommendation", "detail_commitment_use_hourly")
+    marts = example() | {"detail_commitment_use_daily": [use]} | {mart: [] for mart in absent}
+    text = words(page_of(tmp_path, marts))
+    assert "2026: what use one could cover is unknown because of 2 bill lines without a public price." in text
+    assert "What ran on demand has no public price on the bill." in text
+    assert "No hour of July 2026 had use with a public price that a commitment could cover." in text
+    assert "$0 of use" not in text and "GPU n/a $0 n/a $43" in text
+
+
 def test_another_currency_is_never_added(tmp_path: Path) -> None:
     marts = example()
     marts["detail_commitment_use_daily"].append(

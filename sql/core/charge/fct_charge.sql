@@ -90,8 +90,8 @@ summed as (
         -- What has a price, or a cost, is not made unknown by what has none.
         list_cost_usd is null as is_unpriced, effective_cost_usd is null as is_cost_unknown,
         cast(count(*) as bigint) as line_count,
-        sum(case when storage_bucket_id(resource_id, usage_type) is not null then usage_quantity end)
-            as stored_gib_months,
+        sum(case when charge_category = 'Usage' and storage_bucket_id(resource_id, usage_type) is not null
+            then usage_quantity end) as stored_gib_months, -- a credit on stored bytes repeats their quantity
         sum(case when (can_be_covered(commitment_eligibility) or capacity_reservation_id is not null)
             and line_class in ('instance', 'capacity_unused', 'warm_pool') then usage_quantity end) as instance_hours,
         sum(case when is_serving then usage_quantity end) as metered_quantity,

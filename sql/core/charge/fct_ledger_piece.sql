@@ -1,12 +1,14 @@
 -- One row per piece of a delivered month's charges: a day's sum of whole lines, a run's share of a line, or its rest.
 -- partition: billing_period
--- The ledger but for the fees of Capacity Blocks: those fall on hours of other months too, and join in fct_ledger. The
--- cost of storage or network that runs had attached flows evenly over the line's time; the time no run had it stays
--- shared. Runs that had it together share the time that any of them had it, by the time of each.
+-- The ledger but fees of Capacity Blocks (fct_ledger). Storage and network of runs cost evenly over the line's time,
+-- bytes while the instance was up; time no run had them stays shared, and runs share what they had together.
 with attached as (
     select source_name, source_file, source_row, coalesce(storage_id(resource_id), resource_id) as attached_id,
-        unix_ms(usage_started_at) as line_started_ms, unix_ms(usage_ended_at) as line_ended_ms
-    from fct_charge where line_class = 'attached'
+        unix_ms(usage_started_at) as line_started_ms, unix_ms(usage_ended_at) as line_ended_ms,
+        case when date_diff('second', usage_started_at, usage_ended_at) <= 3600 then billed_ms end as up_ms
+    from fct_charge
+    left join (select billed_ms, resource_id, hour_started_at as usage_started_at from fct_resource_hourly) as hour
+        using (resource_id, usage_started_at) where line_class = 'attached'
 ),
 
 held as (
@@ -15,8 +17,7 @@ held as (
         least(stay.ended_ms, line.line_ended_ms) as ended_ms
     from attached as line
     -- Bytes are the instance's; whose they were, the stays on it say.
-    join stg_tracker__stay_monthly as stay
-        on stay.resource_id = line.attached_id
+    join stg_tracker__stay_monthly as stay on stay.resource_id = line.attached_id
         and (stay.stay_kind = 'storage' or (stay.stay_kind = 'machine' and is_instance_id(stay.resource_id)))
         and stay.started_ms < line.line_ended_ms and stay.ended_ms > line.line_started_ms
         and stay.started_ms < stay.ended_ms
@@ -35,12 +36,11 @@ cut as (
 ),
 
 taken as (
-    select source_name, source_file, source_row, sum(added_ms) as units, max(upper_ms) as all_ms from cut group by all
-),
+    select source_name, source_file, source_row, sum(added_ms) as units, max(upper_ms) as all_ms from cut group by all),
 
 rest as (
     select line.*, coalesce(taken.units, 0) as taken_units, taken.all_ms,
-        line.line_ended_ms - line.line_started_ms as whole_units
+        greatest(least(line.up_ms, line.line_ended_ms - line.line_started_ms), coalesce(taken.units, 0)) as whole_units
     from attached as line left join taken using (source_name, source_file, source_row)
 ),
 

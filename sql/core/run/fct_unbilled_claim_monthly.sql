@@ -1,17 +1,19 @@
 -- One row per month, resource and run that claims time on it the bill does not have.
 -- Accelerator-hours; machine-hours where there is no accelerator. Clocks differ by seconds: up to a minute a stay is no gap.
 -- The month is that of the time: the bill of a later month may have it. A month without a bill lacks the time of runs of other months.
-with recorded as (
-    select billing_period, billing_period as rate_month, resource_id, run_id, started_ms, ended_ms, accelerators_used, 1 as machine_count
-    from fct_resource_claim_monthly
-    where not is_estimated(evidence) and run_id is not null and not is_before_month(billing_period, ended_ms)
+with claim_of_month as (
+    select claim.*, unix_ms(cast(billing_period || '-01' as timestamp) + interval 1 month) as month_ended_ms
+    from fct_resource_claim_monthly as claim
+    where not is_before_month(billing_period, ended_ms)
+),
 
-    union all
-
-    -- Machines of a type that the bill does not have then.
-    select billing_period, billing_period, resource_id, run_id, started_ms, ended_ms, accelerators_used, machine_count - fit_count
-    from fct_resource_claim_monthly
-    where match_kind = 'missing' and not is_before_month(billing_period, ended_ms)
+recorded as (
+    select billing_period, billing_period as rate_month, resource_id, run_id, started_ms,
+        least(ended_ms, month_ended_ms) as ended_ms, accelerators_used,
+        -- Of a type that the bill has too few machines of then, those it lacks.
+        case when match_kind = 'missing' then machine_count - fit_count else 1 end as machine_count
+    from claim_of_month
+    where started_ms < month_ended_ms and (match_kind = 'missing' or (not is_estimated(evidence) and run_id is not null))
 ),
 
 -- A machine that only a tag names is the run's while it lasts.

@@ -28,9 +28,12 @@ with combination as (
         coalesce(sum(savings_plan_amortized_upfront_commitment_for_billing_period), 0)
             + coalesce(sum(reservation_amortized_upfront_fee_for_billing_period), 0) as amortized_upfront_usd,
         -- Net columns are filled only for a payer with discounts; decided per payer and month (facts 2.3).
-        count(coalesce(line_item_net_unblended_cost, savings_plan_net_savings_plan_effective_cost,
-            savings_plan_net_amortized_upfront_commitment_for_billing_period, reservation_net_effective_cost,
-            reservation_net_unused_amortized_upfront_fee_for_billing_period, reservation_net_unused_recurring_fee))
+        -- What a commitment covers has its own.
+        count(case line_item_line_item_type when 'SavingsPlanCoveredUsage'
+                then savings_plan_net_savings_plan_effective_cost when 'DiscountedUsage' then reservation_net_effective_cost
+            else coalesce(line_item_net_unblended_cost, savings_plan_net_savings_plan_effective_cost,
+                savings_plan_net_amortized_upfront_commitment_for_billing_period, reservation_net_effective_cost,
+                reservation_net_unused_amortized_upfront_fee_for_billing_period, reservation_net_unused_recurring_fee) end)
             as net_value_count,
         -- What a fee leaves unused; an export may lack the columns.
         count(coalesce(nullif(savings_plan_total_commitment_to_date, 0), reservation_unused_recurring_fee,

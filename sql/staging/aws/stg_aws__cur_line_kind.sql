@@ -56,8 +56,10 @@ classified as (
         case when rule.effective_rule = 'fee' and line.reservation_reservation_a_r_n is not null
             and cur_line_class(line, rule) <> 'block_fee' then 'zero' else coalesce(rule.list_rule, 'none') end as list_rule,
         case
-            when line_item_product_code like '%Support%' and coalesce(bill_billing_entity, 'AWS') = 'AWS' then 'Support'
             when line_item_line_item_type like '%Discount' then 'Discount'
+            -- Tax on support is tax, and a credit on it a credit.
+            when line_item_product_code like '%Support%' and coalesce(bill_billing_entity, 'AWS') = 'AWS'
+                and coalesce(rule.charge_category, 'Usage') in ('Usage', 'Purchase') then 'Support'
             else coalesce(rule.charge_category, 'Usage')
         end as charge_category,
         cur_line_class(line, rule) as line_class,
