@@ -76,12 +76,13 @@ def hour_of_one_epoch(
     machines: int = 1,
     is_twin: bool = False,
     is_resumed: bool = False,
+    next_epoch: int = 1,
     status: str = "completed",
     **line: str,
 ) -> tuple[list[Any], list[Any]]:
     """Lines and events of an hour of trn1.32xlarge at `cost` that records so many `epochs` of the model `name`. The
     first of its `machines` is on the bill. A twin records the same job on half of it; or a run continues the first one
-    in an hour of its own."""
+    in an hour of its own, with epochs from `next_epoch`."""
     start, hour = datetime(2026, 7, 14, 10), timedelta(hours=1)
     first, *_ = nodes = [f"i-0{name}{number}" for number in range(machines)]
     lines = instance_time(first, "trn1.32xlarge", cost, start, hour, **line)
@@ -95,7 +96,7 @@ def hour_of_one_epoch(
         for event in one_attempt(run_id, nodes, "trn1.32xlarge", start, hour, inside, **work)
     ]
     if is_resumed:
-        again = [{**event, "at": "2026-07-14T12:00:00Z"} for event in inside]
+        again = [{**event, "epoch": next_epoch, "at": "2026-07-14T12:00:00Z"} for event in inside]
         lines += instance_time(first, "trn1.32xlarge", cost, start + hour, hour, **line)
         work |= {"parent_run_id": f"{name}-a", "base_checkpoint_id": "saved"}
         events += one_attempt(f"{name}-b", nodes, "trn1.32xlarge", start + hour, hour, again, **work)
@@ -149,6 +150,7 @@ def july(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
         "silent": {"epochs": 0},
         "twin": {"is_twin": True},
         "resumed": {"is_resumed": True},
+        "onward": {"is_resumed": True, "next_epoch": 2},
         "lost": {"is_twin": True, "status": "failed"},
         "euro": {"line_item_currency_code": "EUR"},
         "wide": {"machines": 2},
@@ -274,6 +276,12 @@ def test_a_resumed_job_trained_on_its_tokens_once(tmp_path: Path, status: str) -
     rows = ask(built, f"select {columns} from mart_silicon_comparison where cost_basis = 'list'").rows()
     compared = [(pytest.approx(4e6 / 7200), pytest.approx(2e6 / 3600))]
     assert rows == (compared if status == "completed" else [])
+
+
+def test_a_resumed_run_is_no_failed_one(july: dict[str, list[Any]]) -> None:
+    """Two epochs at 55.04 less two hours at 20.00, of which operations, the cost of failed runs, have no part."""
+    assert july["onward"][1:4] == [1, Decimal(40), Decimal("70.08")]
+    assert july["onward"][8] == 0
 
 
 def test_another_currency_has_no_baseline(july: dict[str, list[Any]]) -> None:
