@@ -43,10 +43,13 @@ def test_the_example_of_the_facts() -> None:
 
 @pytest.mark.parametrize(
     ("port", "saving", "runs"),
-    [(100.0, 10.0, 10), (0.3, 0.1, 3), (100.0, 0.0, None), (100.0, -5.0, None), (0.0, -5.0, 0)],
+    [
+        (100.0, 10.0, 10), (0.3, 0.1, 3), (100.0, 0.0, None), (100.0, -5.0, None), (0.0, 5.0, 0), (0.0, -5.0, None),
+    ],  # fmt: skip
 )
 def test_runs_to_break_even(port: float, saving: float, runs: int | None) -> None:
-    """0.3 / 0.1 is 2.9999999999999996 as doubles; without a saving it is never, without a cost at once."""
+    """0.3 / 0.1 is 2.9999999999999996 as doubles; without a saving it is never (facts training-runs 8), even where the
+    port costs nothing; with one and without a cost it is at once."""
     assert runs_to_break_even(port, saving) == runs
 
 
@@ -88,7 +91,9 @@ def test_probability_without_an_interval_is_unknown() -> None:
     assert payback_probability(FACTS, None, None) is None
     assert payback_probability(FACTS, 2_000, None) is None
     # What cost nothing is paid back if it succeeds.
-    assert payback_probability(replace(FACTS, port_cost=0, success_ratio=0.9), None, None) == 0.9
+    free = replace(FACTS, port_cost=0, success_ratio=0.9)
+    assert payback_probability(free, None, None) == 0.9
+    assert payback_probability(replace(free, saving_per_run=-5), -5, -5) == 0
 
 
 def test_probability_of_an_exact_saving_is_that_of_enough_runs() -> None:
