@@ -38,7 +38,8 @@ def build(**table: pl.DataFrame) -> Rows:
     prices = table["mart_price_book"].filter(pl.col("from_date") <= pl.lit(newest, pl.Date))
     offers, compared = table["stg_aws__capacity_offer"], runs_of(table)
     rows: Rows = [
-        _row(case, newest, offers) | pilot_plan(case, compared, prices, offers) for case in workload_cases(table)
+        _row(case, newest, offers) | pilot_plan(case, compared, prices, in_region(offers, case.declared))
+        for case in workload_cases(table)
     ]
     known = {row["workload_id"] for row in rows}
     rows += [_without_runs(name) for name in table["declared_workload"]["workload_id"].sort() if name not in known]
