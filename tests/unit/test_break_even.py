@@ -44,7 +44,12 @@ def test_the_example_of_the_facts() -> None:
 @pytest.mark.parametrize(
     ("port", "saving", "runs"),
     [
-        (100.0, 10.0, 10), (0.3, 0.1, 3), (100.0, 0.0, None), (100.0, -5.0, None), (0.0, 5.0, 0), (0.0, -5.0, None),
+        (100.0, 10.0, 10),
+        (0.3, 0.1, 3),
+        (100.0, 0.0, None),
+        (100.0, -5.0, None),
+        (0.0, 5.0, 0),
+        (0.0, -5.0, None),
     ],  # fmt: skip
 )
 def test_runs_to_break_even(port: float, saving: float, runs: int | None) -> None:
