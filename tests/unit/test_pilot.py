@@ -120,3 +120,18 @@ region_id = "us-west-2"
     )
     rows = ask(lazy_warehouse(config), "select candidate_hours_per_run from mart_portfolio").rows()
     assert rows == [(pytest.approx(2.56),)]
+
+
+def test_a_workload_on_other_machines_has_no_known_cost(tmp_path: Path) -> None:
+    """`m` cost 2 x 12.98 on Inferentia, which neither option of the decision shows; `z` has no run at all."""
+    start, hours = datetime(2026, 7, 1, 10), timedelta(hours=2)
+    export = write_export(tmp_path, {"2026-07": instance_time("i-f", "inf2.48xlarge", "12.98", start, hours)})
+    events = one_attempt("f", ["i-f"], "inf2.48xlarge", start, hours, model="m", dataset="d")
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
+    names = [f"{model} / d / seq ? / batch ? / any precision / no target" for model in "mz"]
+    declared = (f'\n[[decisions.workloads]]\nworkload_id = "{name}"\n' for name in names)
+    config.write_text(config.read_text() + "".join(declared))
+    columns = "workload_id, monthly_cost_usd, monthly_at_stake_usd, recommendation_reason"
+    rows = ask(lazy_warehouse(config), f"select {columns} from mart_portfolio order by 1").rows()
+    reason = "its billed runs are of several currencies, or not on GPU or Trainium alone"
+    assert rows == [(names[0], None, None, reason), (names[1], 0, 0, "no billed run")]
