@@ -17,7 +17,7 @@ from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.settings import load_settings
 from pipelines.prices.book import reviewed_book
 from pipelines.prices.command import update
-from pipelines.prices.offer_file import price_changes
+from pipelines.prices.offer_file import as_toml, price_changes
 
 HEAD = """"FormatVersion","v1.0"
 "Disclaimer","This pricing list is for informational purposes only."
@@ -67,9 +67,11 @@ def test_only_linux_on_demand_prices_of_accelerators_that_differ_are_changes(tmp
 
 
 def test_a_price_that_takes_effect_later_holds_from_that_day(tmp_path: Path) -> None:
-    path = offer_file(tmp_path, {**CHANGED, "EffectiveDate": "2026-12-01"})
+    path = offer_file(tmp_path, {**CHANGED, "EffectiveDate": "2026-12-01", "PricePerUnit": "20.0000000000"})
     ((one,), _) = price_changes([path], reviewed_book(), ["p4d.24xlarge"])
     assert one.price.from_date == date(2026, 12, 1)
+    # Not as 2E+1.
+    assert 'price_per_hour_usd = "20"\n' in as_toml([one.price])
 
 
 def test_nothing_is_written_before_the_changes_were_reviewed(
