@@ -78,6 +78,7 @@ def hour_of_one_epoch(
     is_resumed: bool = False,
     next_epoch: int = 1,
     status: str = "completed",
+    compile_run_id: str | None = None,
     **line: str,
 ) -> tuple[list[Any], list[Any]]:
     """Lines and events of an hour of trn1.32xlarge at `cost` that records so many `epochs` of the model `name`. The
@@ -88,6 +89,7 @@ def hour_of_one_epoch(
     lines = instance_time(first, "trn1.32xlarge", cost, start, hour, **line)
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T11:00:00Z"}] * epochs
     work = {"model": name, "dataset": "d", "epoch_unit": "dataset_pass"}
+    work |= {"compile_run_id": compile_run_id} if compile_run_id else {}
     if is_twin:
         inside += [{"event": "evaluation", "at": "2026-07-14T10:30:00Z", "metric": "loss", "value": 2.0, "step": 5}]
     events = [
@@ -150,6 +152,8 @@ def july(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
         "silent": {"epochs": 0},
         "twin": {"is_twin": True},
         "resumed": {"is_resumed": True},
+        "hosted": {"cost": "0.00"},
+        "loaded": {"compile_run_id": "gone"},
         "onward": {"is_resumed": True, "next_epoch": 2},
         "lost": {"is_twin": True, "status": "failed"},
         "euro": {"line_item_currency_code": "EUR"},
@@ -282,6 +286,18 @@ def test_a_resumed_run_is_no_failed_one(july: dict[str, list[Any]]) -> None:
     """Two epochs at 55.04 less two hours at 20.00, of which operations, the cost of failed runs, have no part."""
     assert july["onward"][1:4] == [1, Decimal(40), Decimal("70.08")]
     assert july["onward"][8] == 0
+
+
+def test_a_run_on_machines_that_cost_nothing_avoids_an_unknown_cost(july: dict[str, list[Any]]) -> None:
+    """As on a dedicated host, whose price stays unattributed: its hour for 0.00 did not avoid all of 55.04."""
+    assert july["hosted"][1:5] == [1, None, None, None]
+    assert july["hosted"][5] == "the machines of run hosted-a cost nothing on the bill: its cost is not certain"
+
+
+def test_a_run_that_loads_what_nothing_recorded_avoids_an_unknown_cost(july: dict[str, list[Any]]) -> None:
+    """What compiling cost is unknown, so 20.00 is not all; no source can correct that, and the build goes on."""
+    assert july["loaded"][1:5] == [1, None, None, None]
+    assert july["loaded"][5].startswith("the cost of what was compiled for run loaded-a is not known")
 
 
 def test_another_currency_has_no_baseline(july: dict[str, list[Any]]) -> None:
