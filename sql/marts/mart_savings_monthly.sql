@@ -65,10 +65,10 @@ lined as (
     left join detail_savings_commitment_monthly as unused using (month_date, billing_currency)
 ),
 
--- No more is stranded than was displaced; workloads share it by what each displaced.
+-- No more is stranded than was displaced, nor less than nothing after a refund; workloads share it by what each displaced.
 stranded as (
     select *, case when unused_cost_usd is not null or all_displaced_usd = 0
-            then piece_usd(least(unused_cost_usd, all_displaced_usd), displaced_so_far_usd - displaced_usd,
+            then piece_usd(least(greatest(unused_cost_usd, 0), all_displaced_usd), displaced_so_far_usd - displaced_usd,
                 displaced_so_far_usd, all_displaced_usd) end as displaced_commitment_cost_usd,
         baseline_cost_usd - actual_cost_usd as difference_usd,
         ln(case when baseline_cost_usd > 0 then cast(baseline_cost_usd as double) end) as baseline_log,

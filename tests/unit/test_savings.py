@@ -335,3 +335,15 @@ def test_cash_takes_off_an_unused_gpu_reservation(
     """Avoided: 55.04 - 20.00 = 35.04."""
     row = savings(tmp_path, {"plain": {}}, fee("p5.48xlarge", unused))["plain"]
     assert row[3:6] == [Decimal("35.04"), cash, reason]
+
+
+def test_a_refund_of_another_months_capacity_avoids_nothing(tmp_path: Path) -> None:
+    """AWS gives back 1920.00 of a block whose fee no delivered bill has: nothing of July is unused, and none less."""
+    refund = fee("p5.48xlarge", "") | {
+        "line_item_usage_end_date": "2026-07-01T01:00:00.000Z",
+        "line_item_line_item_type": "Refund",
+        "line_item_usage_type": "USW2-CapacityBlockFee:p5.48xlarge",
+        "line_item_unblended_cost": "-1920.00",
+        "reservation_reservation_a_r_n": "",
+    }
+    assert savings(tmp_path, {"plain": {}}, refund)["plain"][3:6] == [Decimal("35.04"), Decimal("35.04"), None]
