@@ -33,7 +33,7 @@ _HOLDS = {True: "holds", False: "does not hold", None: "is undecided"}
 
 def build(**table: pl.DataFrame) -> Rows:
     """Every workload that is declared or has a billed run, and every served model; the most at stake of each first."""
-    newest: Any = table["fct_ledger"]["usage_date"].max()
+    newest: Any = table["fct_ledger"]["newest_date"].max()
     # An announced price is no price yet.
     prices = table["mart_price_book"].filter(pl.col("from_date") <= pl.lit(newest, pl.Date))
     offers, compared = table["stg_aws__capacity_offer"], runs_of(table)

@@ -24,25 +24,30 @@ INPUTS = (
     "fct_ledger",
     "ref_recommendation_rule",
 )
-# What the runs of each workload spent, by day, family of the run, machine and way it was bought; unknown where the
-# bill lacks a part of such a run that ended before its newest day: what comes after it is of a later month.
+# What the runs of each workload spent, by day, family of the run, machine and way it was bought, and the newest day of
+# any usage on the bill; unknown where it lacks a part of such a run that ended before: what comes after is of a later
+# month.
 QUERIES = {
     "fct_ledger": """
-        select run.workload_id, ledger.usage_date, ledger.billing_currency, run.accelerator_family,
+        select run.workload_id, ledger.usage_date, bill.newest_date, ledger.billing_currency, run.accelerator_family,
             coalesce(ledger.instance_type, '') as instance_type, coalesce(ledger.market, '') as market,
             sum(ledger.accelerator_hours) as accelerator_hours, case when count(ledger.effective_cost_usd) = count(*)
-                and count(case when cast(run.ended_at as date) < (select max(usage_date) from fct_ledger)
+                and count(case when cast(run.ended_at as date) < bill.newest_date
                     then run.unbilled_hours end) = 0 then sum(ledger.effective_cost_usd) end as effective_cost_usd
         from fct_ledger as ledger
         join fct_run as run on run.run_id = ledger.run_id
+        cross join (
+            select coalesce(max(case when charge_category = 'Usage' and piece_kind <> 'block_hour' then usage_date end),
+                max(usage_date)) as newest_date
+            from fct_ledger) as bill
         where ledger.bucket = 'run'
-        group by 1, 2, 3, 4, 5, 6
+        group by 1, 2, 3, 4, 5, 6, 7
     """
 }
 FAMILIES = FAMILY_PAIRS[0]
 # A port's, where none is declared.
 _HORIZON_MONTHS = 12
-# A month's money is measured over this many days before the newest use, as the cadence is.
+# A month's money is measured over this many days of the bill.
 WINDOW_DAYS = 90
 _TRAINS = ("pretrain", "finetune")
 
@@ -93,7 +98,7 @@ def workload_cases(table: Frames) -> Iterator[WorkloadCase]:
     jobs = table["detail_run_job"].select("run_id", "job_id")
     by_workload = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
     spend = table["fct_ledger"].with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
-    first, newest = spend["usage_date"].min(), spend["usage_date"].max()
+    first, newest = spend["usage_date"].min(), spend["newest_date"].max()
     terms = table["declared_maturity"].row(0, named=True)
     for key, own in runs.group_by(["workload_id", "billing_currency"], maintain_order=True):
         workload_id, currency = map(str, key)
