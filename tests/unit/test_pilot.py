@@ -152,3 +152,25 @@ def test_training_that_ended_costs_nothing_a_month(tmp_path: Path) -> None:
     )
     columns = "monthly_cost_usd, monthly_at_stake_usd, rule_findings like '%monthly cost trend 0 not > 0'"
     assert ask(lazy_warehouse(config), f"select {columns} from mart_portfolio").rows() == [(0, 0, True)]
+
+
+def test_a_port_is_not_held_against_runs_of_unknown_cost(tmp_path: Path) -> None:
+    """The runs' hours cost nothing, as on a dedicated host: 300 for the port is not more than 12 runs of 0.00."""
+    start, hours = datetime(2026, 7, 1, 10), timedelta(hours=2)
+    export = write_export(tmp_path, {"2026-07": instance_time("i-g", "p5.48xlarge", "0.00", start, hours)})
+    events = one_attempt("g", ["i-g"], "p5.48xlarge", start, hours, model="m", dataset="d")
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
+    config.write_text(
+        config.read_text()
+        + """
+[[decisions.ports]]
+name = "to trn1"
+workload_id = "m / d / seq ? / batch ? / any precision / no target"
+started_on = 2026-07-01
+engineer_days = 1
+day_rate_usd = "300"
+"""
+    )
+    columns = "recommendation, decided_by, monthly_cost_usd, monthly_at_stake_usd"
+    rows = ask(lazy_warehouse(config), f"select {columns} from mart_portfolio").rows()
+    assert rows == [("run a pilot", "missing inputs", None, None)]
