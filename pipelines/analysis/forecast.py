@@ -79,7 +79,7 @@ def runway(history: Sequence[float], remaining: float) -> Runway:
     square, half = mean**2 - width / n, mean * remaining + width / 2
     root_square = half**2 - square * remaining**2
     if root_square < 0:
-        # More was given back than used, by so much that no bound of the use ever comes to what remains.
+        # More was returned than used, by so much that no bound of the use ever comes to what remains.
         return Runway(None, None, None)
     root = sqrt(root_square)
     # Each as a quotient that does not cancel.
