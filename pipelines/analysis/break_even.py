@@ -54,11 +54,11 @@ class Case:
 
 
 def runs_to_break_even(port: float, saving: float) -> int | None:
-    """Runs until a port is paid back; None for never."""
+    """Runs until a port is paid back; None for never, also of a free port whose runs save nothing."""
+    if saving <= _NOTHING * max(port, 0.0):
+        return None
     if port <= 0:
         return 0
-    if saving <= _NOTHING * port:
-        return None
     # A quotient that is whole but for a double's last digit takes no run more.
     return ceil(port / saving * (1 - 1e-12))
 
@@ -69,7 +69,7 @@ def payback_probability(case: Case, saving_low: float | None, saving_high: float
     Runs come independently at the measured cadence (Poisson); the saving is normal about its estimate with the supplied
     interval of 95 %; None without one, unless nothing hangs on it.
     """
-    if case.port_cost <= 0:
+    if case.port_cost <= 0 < case.saving_per_run:
         return case.success_ratio
     expected = case.runs_per_month * case.months
     if expected <= 0:

@@ -77,7 +77,11 @@ def runway(history: Sequence[float], remaining: float) -> Runway:
         return Runway(lasts, None, None)
     width = _quantile(n - 1) ** 2 * sum((value - mean) ** 2 for value in known) / (n - 1)
     square, half = mean**2 - width / n, mean * remaining + width / 2
-    root = sqrt(half**2 - square * remaining**2)
+    root_square = half**2 - square * remaining**2
+    if root_square < 0:
+        # More was returned than used, by so much that no bound of the use ever comes to what remains.
+        return Runway(None, None, None)
+    root = sqrt(root_square)
     # Each as a quotient that does not cancel.
     low = remaining**2 / (half + root) if half + root > 0 else None
     high = (half + root) / square if square > 0 and mean > 0 else None

@@ -201,7 +201,7 @@ def arithmetic(
     if leads[0] == leads[1] or None in leads:
         return _finding("either", True, f"{explanation}: a tie, and neither can be had sooner")
     sooner = "gpu" if float(leads[0] or 0) < float(leads[1] or 0) else "trainium"
-    days = min(map(float, filter(None, leads)), default=0)
+    days = min(float(lead or 0) for lead in leads)
     return _finding(sooner, True, f"{explanation}: a tie, and {sooner} can be had in {days:.0f} days")
 
 

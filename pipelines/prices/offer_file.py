@@ -142,4 +142,4 @@ def _usd(path: Path, sku: str, text: str) -> Decimal:
         amount = Decimal(-1)
     if not amount.is_finite() or amount < 0:
         raise SourceError(f"{path}: the price of SKU {sku} is {text!r}, not an amount; {_HOW}.")
-    return amount.normalize() if amount else Decimal(0)
+    return Decimal(f"{amount.normalize():f}")

@@ -30,8 +30,13 @@ def timed_phases(phase: pl.DataFrame) -> pl.DataFrame:
 
 
 def durable_checkpoints(checkpoint: pl.DataFrame) -> pl.DataFrame:
-    """Checkpoints a run can resume from, with `durable_ms`."""
-    return checkpoint.filter("is_resumable", "is_complete").with_columns(ms("durable_at", "durable_ms"))
+    """Checkpoints a run can resume from, with `durable_ms`, and `holds_ms`, up to when one holds the work.
+
+    What trains on while an asynchronous save is written is not in it.
+    """
+    held = ms("save_started_at", "holds_ms") + (pl.col("stall_seconds") * 1000).cast(pl.Int64)
+    durable = checkpoint.filter("is_resumable", "is_complete").with_columns(ms("durable_at", "durable_ms"))
+    return durable.with_columns(pl.min_horizontal(held, "durable_ms"))
 
 
 def working_time(attempt: pl.DataFrame, phase: pl.DataFrame, durable: pl.DataFrame) -> pl.DataFrame:
@@ -41,7 +46,7 @@ def working_time(attempt: pl.DataFrame, phase: pl.DataFrame, durable: pl.DataFra
         train_ms=pl.col("started_ms").filter(pl.col("phase") == "train").min(),
         startup_ms=pl.col("ended_ms").filter(is_startup).max(),
     )
-    saved = durable.group_by("run_id", "attempt_no").agg(saved_ms=pl.col("durable_ms").max())
+    saved = durable.group_by("run_id", "attempt_no").agg(saved_ms=pl.col("holds_ms").max())
     timed = (
         attempt.with_columns(ms("started_at", "started_ms"), ms("ended_at", "ended_ms"))
         .join(begun, on=["run_id", "attempt_no"], how="left")

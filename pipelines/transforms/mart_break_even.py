@@ -81,10 +81,11 @@ def _after(start: date, months: float | None) -> date | None:
 def _realized(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> Row:
     """What runs since the port began avoided, as in mart_savings_monthly, compared with the plan for as many runs.
 
-    Adjustments are of months.
+    Runs that are part of its cost, such as its pilot, are not counted again. Adjustments are of months.
     """
     port = found.port
-    begun = pl.col("begun_date") >= port["started_date"]
+    is_its_cost = pl.col("run_id").is_in(found.run_ids).any().over("job_id")
+    begun = (pl.col("begun_date") >= port["started_date"]) & ~is_its_cost
     month = pl.col("month_date") >= port["started_date"].replace(day=1)
     runs, adjusted = (
         table.filter(since, workload_id=port["workload_id"], billing_currency=CURRENCY)

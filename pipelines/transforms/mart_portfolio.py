@@ -33,15 +33,17 @@ _HOLDS = {True: "holds", False: "does not hold", None: "is undecided"}
 
 def build(**table: pl.DataFrame) -> Rows:
     """Every workload that is declared or has a billed run, and every served model; the most at stake of each first."""
-    newest: Any = table["fct_ledger"]["usage_date"].max()
+    newest: Any = table["fct_ledger"]["newest_date"].max()
     # An announced price is no price yet.
     prices = table["mart_price_book"].filter(pl.col("from_date") <= pl.lit(newest, pl.Date))
     offers, compared = table["stg_aws__capacity_offer"], runs_of(table)
     rows: Rows = [
-        _row(case, newest, offers) | pilot_plan(case, compared, prices, offers) for case in workload_cases(table)
+        _row(case, newest, offers) | pilot_plan(case, compared, prices, in_region(offers, case.declared))
+        for case in workload_cases(table)
     ]
-    known = {row["workload_id"] for row in rows}
-    rows += [_without_runs(name) for name in table["declared_workload"]["workload_id"].sort() if name not in known]
+    known, billed = {row["workload_id"] for row in rows}, {*table["fct_ledger"]["workload_id"]}
+    declared = table["declared_workload"]["workload_id"].sort()
+    rows += [_without_runs(name, is_billed=name in billed) for name in declared if name not in known]
     rows = [*({"activity": "training", **row} for row in rows), *serving_rows(table)]
     rows.sort(key=_rank)
     ranked: Counter[tuple[Any, Any]] = Counter()
@@ -58,19 +60,23 @@ def _rank(row: Row) -> tuple[Any, ...]:
     return row["billing_currency"], stake is None, -abs(stake or 0), row["workload_id"]
 
 
-def _without_runs(workload_id: str) -> Row:
+def _without_runs(workload_id: str, *, is_billed: bool = False) -> Row:
+    """A declared workload without a run to decide by: it costs nothing, or an unknown amount where it has others."""
+    cost, reason, missing = 0.0, "no billed run", "no billed run on GPU or Trainium has this workload_id"
+    if is_billed:
+        cost, reason = None, "its billed runs are of several currencies, or not on GPU or Trainium alone"
     return {
         "workload_id": workload_id,
         "billing_currency": CURRENCY,
         "recommendation": PILOT,
         "decided_by": "missing inputs",
-        "recommendation_reason": "no billed run",
+        "recommendation_reason": reason,
         "verdict": "not compared",
         **{f"{side}_run_count": 0 for side in SIDES},
-        "monthly_cost_usd": 0.0,
-        "monthly_at_stake_usd": 0.0,
-        "at_stake_evidence": "at most all of it",
-        "missing_evidence": "no billed run on GPU or Trainium has this workload_id",
+        "monthly_cost_usd": cost,
+        "monthly_at_stake_usd": cost,
+        "at_stake_evidence": None if is_billed else "at most all of it",
+        "missing_evidence": reason if is_billed else missing,
     }
 
 

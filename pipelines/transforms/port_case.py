@@ -29,11 +29,12 @@ _WINDOW, _LEAST = timedelta(days=90), timedelta(days=MONTH_DAYS)
 class PortCase:
     """A port as declared and measured; `case` is None where its cost, saving or cadence is unknown.
 
-    `gaps` names what the bill lacks of its cost.
+    `run_ids` are the runs that are part of its cost; `gaps` names what the bill lacks of it.
     """
 
     port: Row
     costs: dict[str, float | None]
+    run_ids: list[str] = field(default_factory=list)
     pair: Row | None = None
     baseline: float | None = None
     candidate: float | None = None
@@ -78,7 +79,8 @@ def port_cases(table: Frames) -> Iterator[PortCase]:
         own = table["declared_port_run"].filter(port_name=port["port_name"]).select("run_id", "port_cost_kind")
         own = pl.concat([own, _failed_pairs(port, own, table)])
         engineering, further = port["engineer_days"] * float(port["day_rate_usd"]), float(port["further_cost_usd"])
-        found = PortCase(port, {"engineering": engineering, **dict.fromkeys(KINDS, 0.0), "further": further})
+        costs = {"engineering": engineering, **dict.fromkeys(KINDS, 0.0), "further": further}
+        found = PortCase(port, costs, own["run_id"].to_list())
         _add_runs(found, own, fct_run)
         _add_saving(found, table["mart_silicon_comparison"], done)
         jobs = table["detail_run_job"].select("run_id", "job_id")

@@ -24,25 +24,33 @@ INPUTS = (
     "fct_ledger",
     "ref_recommendation_rule",
 )
-# What the runs of each workload spent, by day, family of the run, machine and way it was bought; unknown where the
-# bill lacks a part of such a run that ended before its newest day: what comes after it is of a later month.
+# What the runs of each workload spent, by day, family of the run, machine and way it was bought, and the newest day of
+# any usage on the bill; unknown where it lacks a part of such a run that ended before: what comes after is of a later
+# month. It is unknown too of machines that cost nothing: on a dedicated host, the host is what costs.
 QUERIES = {
     "fct_ledger": """
-        select run.workload_id, ledger.usage_date, ledger.billing_currency, run.accelerator_family,
+        select run.workload_id, ledger.usage_date, bill.newest_date, ledger.billing_currency, run.accelerator_family,
             coalesce(ledger.instance_type, '') as instance_type, coalesce(ledger.market, '') as market,
             sum(ledger.accelerator_hours) as accelerator_hours, case when count(ledger.effective_cost_usd) = count(*)
-                and count(case when cast(run.ended_at as date) < (select max(usage_date) from fct_ledger)
-                    then run.unbilled_hours end) = 0 then sum(ledger.effective_cost_usd) end as effective_cost_usd
+                and count(case when cast(run.ended_at as date) < bill.newest_date then run.unbilled_hours end) = 0
+                and count(case when cost.accelerator_hours > 0 and cost.effective_cost_usd = cost.attached_cost_usd
+                    then 1 end) = 0
+                then sum(ledger.effective_cost_usd) end as effective_cost_usd
         from fct_ledger as ledger
         join fct_run as run on run.run_id = ledger.run_id
+        join fct_run_cost as cost on cost.run_id = ledger.run_id
+        cross join (
+            select coalesce(max(case when charge_category = 'Usage' and piece_kind <> 'block_hour' then usage_date end),
+                max(usage_date)) as newest_date
+            from fct_ledger) as bill
         where ledger.bucket = 'run'
-        group by 1, 2, 3, 4, 5, 6
+        group by 1, 2, 3, 4, 5, 6, 7
     """
 }
 FAMILIES = FAMILY_PAIRS[0]
 # A port's, where none is declared.
 _HORIZON_MONTHS = 12
-# A month's money is measured over this many days before the newest use, as the cadence is.
+# A month's money is measured over this many days of the bill.
 WINDOW_DAYS = 90
 _TRAINS = ("pretrain", "finetune")
 
@@ -93,7 +101,7 @@ def workload_cases(table: Frames) -> Iterator[WorkloadCase]:
     jobs = table["detail_run_job"].select("run_id", "job_id")
     by_workload = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
     spend = table["fct_ledger"].with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
-    first, newest = spend["usage_date"].min(), spend["usage_date"].max()
+    first, newest = spend["usage_date"].min(), spend["newest_date"].max()
     terms = table["declared_maturity"].row(0, named=True)
     for key, own in runs.group_by(["workload_id", "billing_currency"], maintain_order=True):
         workload_id, currency = map(str, key)
@@ -107,7 +115,7 @@ def workload_cases(table: Frames) -> Iterator[WorkloadCase]:
             **terms,
             **_declared(declared, own, newest),
             **{f"{side}_lead_days": number(days) for side, days in zip(SIDES, soonest, strict=True)},
-            **_arithmetic(declared, own.join(jobs, on="run_id", how="left"), pair, port, units),
+            **_arithmetic(declared, own.join(jobs, on="run_id", how="left"), paid, pair, port, units),
             "monthly_cost_trend_usd": _trend(paid, first, newest),
         }
         monthly = monthly_cost(paid, paid, newest)
@@ -137,7 +145,12 @@ def in_region(offers: pl.DataFrame, declared: Mapping[str, Any]) -> pl.DataFrame
 
 
 def _arithmetic(
-    declared: Row, runs: pl.DataFrame, pair: Row | None, port: port_case.PortCase | None, units: pl.DataFrame
+    declared: Row,
+    runs: pl.DataFrame,
+    spend: pl.DataFrame,
+    pair: Row | None,
+    port: port_case.PortCase | None,
+    units: pl.DataFrame,
 ) -> dict[str, float | None]:
     months = port.port["horizon_months"] if port else _HORIZON_MONTHS
     cadence = port.runs_per_month if port else port_case.runs_per_month(runs)
@@ -153,12 +166,12 @@ def _arithmetic(
         found = runs_to_break_even(1.0 if cost is None else cost, saving)
         needed = inf if found is None else float(found)
     planned = declared["runs_in_horizon"]
-    gpu = runs.filter(accelerator_family="gpu")
+    gpu, gpu_usd = runs.filter(accelerator_family="gpu"), _known_usd(spend.filter(accelerator_family="gpu"))
     completed = gpu.filter(status="completed").select(pl.coalesce("job_id", "run_id")).n_unique()
     return {
         # Failed runs are part of what a completed one costs.
-        "baseline_run_cost_usd": float(gpu["effective_cost_usd"].sum()) / completed
-        if completed and not gpu["effective_cost_usd"].null_count() and not gpu["unbilled_hours"].count()
+        "baseline_run_cost_usd": gpu_usd / completed
+        if completed and gpu_usd is not None and not gpu["unbilled_hours"].count()
         else None,
         "saving_per_run_usd": saving,
         "port_cost_usd": cost,

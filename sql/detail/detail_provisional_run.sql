@@ -6,8 +6,9 @@ select
     ledger.billing_currency, named.run_id, 'tag_only' as evidence, named.spelling_count,
     min(coalesce(ledger.hour_started_at, cast(ledger.usage_date as timestamp)))
         filter (where ledger.accelerator_family <> 'none') as started_at,
-    max(coalesce(ledger.hour_started_at, cast(ledger.usage_date as timestamp)))
-        filter (where ledger.accelerator_family <> 'none') + interval 1 hour as ended_at,
+    -- A line of an export by the day has no hours: it lasts to the end of its day.
+    max(coalesce(ledger.hour_started_at + interval 1 hour, cast(ledger.usage_date as timestamp) + interval 1 day))
+        filter (where ledger.accelerator_family <> 'none') as ended_at,
     count(distinct ledger.resource_id) filter (where ledger.accelerator_family <> 'none') as resource_count,
     case when count(distinct ledger.instance_type) = 1 then max(ledger.instance_type) else 'mixed' end as instance_type,
     case when count(distinct nullif(ledger.accelerator_family, 'none')) = 1

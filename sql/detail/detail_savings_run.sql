@@ -1,17 +1,15 @@
--- One row per Trainium run of a workload with a baseline: what it cost, and what its units would have cost on the
--- baseline.
+-- One row per Trainium run of a workload with a baseline: what it cost, and what its units would have cost on the baseline.
 -- A run counts in the month its job ended, against the newest baseline frozen by that day, priced as of that day; the
 -- units of a job of several runs count once. A run of other work than its baseline avoids an unknown cost, and so does one
 -- that the bill has in part.
 -- As in a comparison, billed runs bear what was compiled for them, each an equal part, and their compile run nothing.
 with ended as (
     select run.*, coalesce(job.job_id, run.run_id) as job_id, coalesce(job.job_run_count, 1) as job_run_count,
-        coalesce(job.is_last_run, true) as is_last_run, job.job_target_count, job.job_epoch_count,
-        job.job_million_token_count,
+        coalesce(job.is_last_run, true) as is_last_run, job.job_target_count, job.job_epoch_count, job.job_million_token_count,
         bool_and(run.status in ('failed', 'killed', 'abandoned', 'unknown'))
             over (partition by coalesce(job.job_id, run.run_id)) as has_job_failed,
         cast(max(run.ended_at) over (partition by coalesce(job.job_id, run.run_id)) as date) as ended_date,
-        cost.list_compile_part_usd,
+        cost.list_compile_part_usd, cost.accelerator_hours > 0 and cost.effective_cost_usd = cost.attached_cost_usd as is_free,
         case when run.compile_shared_usd is not null then cost.effective_compile_part_usd end as compile_part_usd
     from fct_run as run
     join fct_run_cost as cost on cost.run_id = run.run_id
@@ -29,7 +27,7 @@ run as (
         run.run_id, run.workload_id, run.billing_currency, run.ended_date, run.job_id, run.job_run_count, run.is_last_run,
         run.job_target_count, run.job_epoch_count, run.job_million_token_count, run.has_job_failed, run.epoch_unit,
         run.epoch_completed_count, run.tokens_seen_count, run.effective_cost_usd, run.cost_to_target_usd,
-        run.target_duration_ms, run.unbilled_hours, run.compile_part_usd, run.list_compile_part_usd,
+        run.target_duration_ms, run.unbilled_hours, run.is_free, run.compile_part_usd, run.list_compile_part_usd,
         run.status in ('failed', 'killed', 'abandoned', 'unknown')
             or coalesce(run.purpose in ('compile_only', 'eval_only'), false) as does_no_unit,
         run.instance_type, coalesce(run.region_id, baseline.region_id) as run_region_id,
@@ -80,8 +78,9 @@ counted as (
         case when unit_measure = 'cost_to_target' then job_target_count when has_job_failed then 0
             when unit_measure = 'cost_per_epoch' then job_epoch_count else job_million_token_count end as job_unit_count,
         -- Up to its target, as the baseline is; a run that never reached it counts with its whole cost and no unit.
-        compile_part_usd + case when unit_measure = 'cost_to_target' and target_duration_ms is not null then cost_to_target_usd
-            else effective_cost_usd end as actual_cost_usd,
+        -- On a dedicated host, the host is what costs.
+        compile_part_usd + case when is_free then null when unit_measure = 'cost_to_target' and target_duration_ms is not null
+            then cost_to_target_usd else effective_cost_usd end as actual_cost_usd,
         -- The price book is in dollars.
         case when run.billing_currency = 'USD' then cast(price.price_per_hour_usd as double) end as listed_per_hour,
         cast(price.run_price_per_hour_usd as double) * instance_hours + cast(list_compile_part_usd as double) as listed_usd
@@ -110,6 +109,7 @@ select
     coalesce(missing_evidence, case
         when differing_fields is not null
             then 'runs of another ' || differing_fields || ' than the baseline or the proven comparison are left out'
+        when is_free then 'the machines of run ' || run_id || ' cost nothing on the bill: its cost is not certain'
         when compile_part_usd is null then 'the cost of what was compiled for run ' || run_id
             || ' is not known: its compile run must be recorded, labeled compile_only and on the bill in whole'
         when unit_count is null then 'the units of work of the completed run ' || run_id || ' are not recorded'

@@ -6,12 +6,23 @@ with daily as (
     group by instance_type, region_id, usage_date, billing_currency
 ),
 
+lowest as (
+    select *,
+        min(price_per_hour_usd) over (partition by instance_type, region_id order by usage_date
+            rows between unbounded preceding and current row) as until_then_usd,
+        min(price_per_hour_usd) over (partition by instance_type, region_id order by usage_date
+            rows between current row and unbounded following) as from_then_usd
+    from daily
+),
+
 followed as (
     select
         instance_type, region_id, usage_date, billing_currency, price_per_hour_usd,
         lag(price_per_hour_usd) over (partition by instance_type, region_id order by usage_date) as price_before_usd,
         lag(usage_date) over (partition by instance_type, region_id order by usage_date) as date_before
-    from daily
+    from lowest
+    -- A price above one that holds before and after it is of a day on which only licensed or dedicated machines ran.
+    where price_per_hour_usd * 10000 <= until_then_usd * 10001 or abs(until_then_usd - from_then_usd) * 10000 > until_then_usd
 ),
 
 -- A price that stays the same has one row, from its first day.

@@ -21,9 +21,9 @@ ran as (
         known_sum(baseline_on_demand_cost_usd) as baseline_listed_usd,
         known_sum(baseline_success_on_demand_cost_usd) as baseline_success_usd,
         known_sum(hours_on_demand_cost_usd) as listed_usd,
-        known_sum(case when unit_count = 0 then 0 else hours_on_demand_cost_usd end) as success_usd,
+        known_sum(case when job_unit_count = 0 then 0 else hours_on_demand_cost_usd end) as success_usd,
         sum(restated_cost_usd) as restated_cost_usd
-    from detail_savings_run as run
+    from (select *, sum(unit_count) over (partition by job_id, baseline_name) as job_unit_count from detail_savings_run) as run
     left join proven using (workload_id, billing_currency, baseline_instance_type, instance_type)
     group by run.workload_id, month_date, run.billing_currency, baseline_name, is_other_work
     -- Runs of other work are left out, and stand alone where nothing else ran.
@@ -65,10 +65,10 @@ lined as (
     left join detail_savings_commitment_monthly as unused using (month_date, billing_currency)
 ),
 
--- No more is stranded than was displaced; workloads share it by what each displaced.
+-- No more is stranded than was displaced, nor less than nothing after a refund; workloads share it by what each displaced.
 stranded as (
     select *, case when unused_cost_usd is not null or all_displaced_usd = 0
-            then piece_usd(least(unused_cost_usd, all_displaced_usd), displaced_so_far_usd - displaced_usd,
+            then piece_usd(least(greatest(unused_cost_usd, 0), all_displaced_usd), displaced_so_far_usd - displaced_usd,
                 displaced_so_far_usd, all_displaced_usd) end as displaced_commitment_cost_usd,
         baseline_cost_usd - actual_cost_usd as difference_usd,
         ln(case when baseline_cost_usd > 0 then cast(baseline_cost_usd as double) end) as baseline_log,

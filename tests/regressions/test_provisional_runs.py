@@ -45,6 +45,15 @@ def config_of(
     return write_config(root, billing=billing, runs=write_events(root / "runs", events))
 
 
+def test_a_run_of_whole_days_lasts_to_the_end_of_its_last_one(tmp_path: Path) -> None:
+    """An export by the day has no hours: of 14 and 15 July, the run that their tag names ended at midnight."""
+    end = "line_item_usage_end_date"
+    days = [tagged("exp-9", 0, **{"line_item_usage_amount": "24", end: "2026-07-15T00:00:00.000Z"})]
+    days += [{**days[0], "line_item_usage_start_date": days[0][end], end: "2026-07-16T00:00:00.000Z"}]
+    rows = ask(lazy_warehouse(config_of(tmp_path, days)), "select started_at, ended_at from detail_provisional_run")
+    assert rows.rows() == [(datetime(2026, 7, 14), datetime(2026, 7, 16))]
+
+
 def test_without_any_run_what_runs_used_or_left_idle_is_unknown(tmp_path: Path) -> None:
     """An hour that no run or tag names: its dollars are unattributed, and what runs cost is unknown, never zero."""
     builder = lazy_warehouse(config_of(tmp_path, [instance_hour("2026-07-14T10", "i-0c", "g5.xlarge", str(PRICE))]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from math import exp
 
 import numpy as np
@@ -21,6 +21,7 @@ from pipelines.analysis.break_even import (
     runs_to_break_even,
     tornado,
 )
+from pipelines.transforms.mart_break_even import _realized
 from pipelines.transforms.port_case import PortCase, _add_runs, runs_per_month
 
 # Two engineer-weeks at $8k; a run of $6,000 on the GPU, 40 % less on Trainium.
@@ -43,10 +44,18 @@ def test_the_example_of_the_facts() -> None:
 
 @pytest.mark.parametrize(
     ("port", "saving", "runs"),
-    [(100.0, 10.0, 10), (0.3, 0.1, 3), (100.0, 0.0, None), (100.0, -5.0, None), (0.0, -5.0, 0)],
+    [
+        (100.0, 10.0, 10),
+        (0.3, 0.1, 3),
+        (100.0, 0.0, None),
+        (100.0, -5.0, None),
+        (0.0, 5.0, 0),
+        (0.0, -5.0, None),
+    ],
 )
 def test_runs_to_break_even(port: float, saving: float, runs: int | None) -> None:
-    """0.3 / 0.1 is 2.9999999999999996 as doubles; without a saving it is never, without a cost at once."""
+    """0.3 / 0.1 is 2.9999999999999996 as doubles; without a saving it is never (facts training-runs 8), even where the
+    port costs nothing; with one and without a cost it is at once."""
     assert runs_to_break_even(port, saving) == runs
 
 
@@ -66,6 +75,24 @@ def test_a_run_of_a_port_costs_once_and_only_as_a_whole() -> None:
     _add_runs(found, own, pl.DataFrame(runs).with_columns(billing_currency=pl.lit("USD")))
     assert found.costs == {"pilot": 10.0, "validation": 0.0, "failed_pair": None}
     assert found.gaps == ["the bill has the failed pair run b in part only"]
+
+
+def test_a_pilot_is_a_cost_of_the_port_and_no_saving_too() -> None:
+    """Each run costs 64.50 and avoids 110.08. The pilot's 64.50 is in the port's 364.50: 45.58 - 364.50 = -318.92."""
+    day = date(2026, 7, 10)
+    about = {"workload_id": "w", "billing_currency": "USD", "begun_date": day, "baseline_cost_usd": 110.08}
+    runs = [{**about, "run_id": run_id, "job_id": run_id, "actual_cost_usd": 64.5} for run_id in ("pilot", "tune")]
+    adjustments = pl.DataFrame(
+        schema={"workload_id": pl.String, "billing_currency": pl.String, "month_date": pl.Date, "adjustment_usd": float}
+    )
+    port = {"workload_id": "w", "started_date": day, "planned_baseline_cost_per_run_usd": None}
+    found = PortCase(port | {"planned_saving_ratio": None}, {"engineering": 300.0, "pilot": 64.5}, ["pilot"])
+    row = _realized(found, pl.DataFrame(runs), adjustments)
+    assert row == {
+        "realized_run_count": 1,
+        "realized_saving_usd": pytest.approx(45.58),
+        "realized_net_usd": pytest.approx(-318.92),
+    }
 
 
 def test_net_present_value_by_hand() -> None:
@@ -88,7 +115,9 @@ def test_probability_without_an_interval_is_unknown() -> None:
     assert payback_probability(FACTS, None, None) is None
     assert payback_probability(FACTS, 2_000, None) is None
     # What cost nothing is paid back if it succeeds.
-    assert payback_probability(replace(FACTS, port_cost=0, success_ratio=0.9), None, None) == 0.9
+    free = replace(FACTS, port_cost=0, success_ratio=0.9)
+    assert payback_probability(free, None, None) == 0.9
+    assert payback_probability(replace(free, saving_per_run=-5), -5, -5) == 0
 
 
 def test_probability_of_an_exact_saving_is_that_of_enough_runs() -> None:

@@ -71,6 +71,13 @@ def test_saved_answers_of_the_newest_day_count(tmp_path: Path) -> None:
     ]
 
 
+def test_a_block_that_starts_now_may_be_of_the_day_before_in_utc(tmp_path: Path) -> None:
+    """At 16:13 UTC it is the next day in Sydney, after which the file is named; the block can be had at once."""
+    found = read_offers([saved(tmp_path / "offers", **{"2026-10-04": {"CapacityBlockOfferings": [BLOCK]}})], KNOWN)
+    with Lab({}, {}, offers=found.table.to_dicts()) as lab:
+        assert lab.ask("select lead_days from stg_aws__capacity_offer", "stg_aws__capacity_offer") == [(0,)]
+
+
 def test_aws_is_queried_for_each_region_and_type(monkeypatch: pytest.MonkeyPatch) -> None:
     block = (
         "<capacityBlockOfferingSet><item><instanceType>p5.48xlarge</instanceType><instanceCount>2</instanceCount>"
@@ -119,6 +126,11 @@ def test_aws_is_queried_for_each_region_and_type(monkeypatch: pytest.MonkeyPatch
             "has no UpfrontFee; save the whole",
         ),
         ("2026-10-03", {"CapacityBlockOfferings": [{**BLOCK, "EndDate": BLOCK["StartDate"]}]}, "not after it starts"),
+        (
+            "2026-10-03",
+            {"CapacityBlockOfferings": [{**BLOCK, "StartDate": "2026-10-01T16:13:00Z"}]},
+            "2026-10-03.json has an offer of 2026-10-01; name it after the day of its answer",
+        ),
     ],
 )
 def test_what_is_no_answer_is_left_out_by_name(tmp_path: Path, name: str, answer: Any, words: str) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from decimal import Decimal
 from math import exp
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.bills import instance_time, write_config, write_events, write_export
+from support.ledgers import ask, lazy_warehouse
 
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.expressions import expand_calls
@@ -66,3 +70,23 @@ def test_first_order_overhead_is_too_low() -> None:
     overhead = value("checkpoint_overhead_ratio(young_interval(900, 3600), 900, 3600)")
     assert overhead == pytest.approx(3600 * 1.604148 / 2545.584 - 1, abs=1e-4)
     assert value("checkpoint_overhead_ratio(1, 60, 0.01)") is None
+
+
+def test_what_trains_on_during_an_asynchronous_save_is_lost_with_it(tmp_path: Path) -> None:
+    """The save began at 11:00, held the training for a minute and was durable at 11:30; AWS took the instance at 12:00.
+    The next attempt begins at what 11:01 had: 59 minutes at 6.00 an hour are lost, 5.90, not the 30 since 11:30."""
+    start, hours = datetime(2026, 7, 14, 10), timedelta(hours=3)
+    save = {"checkpoint_id": "k", "step": 1, "save_started_at": "2026-07-14T11:00:00Z", "stall_seconds": 60}
+    happened = [
+        ("10:00", "run_started", {}),
+        ("10:00", "resource_joined", {"resource": "i-0a"}),
+        ("11:30", "checkpoint_saved", save),
+        ("12:00", "attempt_ended", {"reason": "spot_interruption"}),
+        ("12:00", "resource_joined", {"resource": "i-0a", "attempt": 2}),
+        ("13:00", "run_ended", {"status": "completed"}),
+    ]
+    events = [{"run_id": "r", "event": name, "at": f"2026-07-14T{at}:00Z", **more} for at, name, more in happened]
+    export = write_export(tmp_path, {"2026-07": instance_time("i-0a", "trn1.32xlarge", "6.00", start, hours)})
+    built = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events)))
+    query = "select effective_cost_usd, lost_work_cost_usd from mart_run_cost"
+    assert ask(built, query).rows() == [(Decimal(18), Decimal("5.9"))]

@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from pipelines.analysis.forecast import months_ahead, runway
+from pipelines.analysis.forecast import Runway, months_ahead, runway
 
 # Student's t at 97.5 %, from its table (NIST, e-Handbook 1.3.6.7.2).
 T2, T4 = 4.303, 2.776
@@ -84,3 +84,5 @@ def test_nothing_left_lasts_no_month_and_nothing_used_lasts_for_ever() -> None:
     assert runway([5.0, 5.0, 5.0], 0.0).months == 0.0
     assert runway([0.0, 0.0, 0.0], 9.0).months is None
     assert runway([], 9.0).months is None
+    # Credits that are taken back every month are never used up, nor is there a bound at which they are.
+    assert runway([-100, -105, -95], 150) == Runway(None, None, None)

@@ -79,7 +79,8 @@ def test_the_saving_that_decides_pays_the_port_back() -> None:
 
 
 def test_an_announced_price_is_no_price_yet(tmp_path: Path) -> None:
-    """An hour of p5.48xlarge at 55.04 is 2.56 hours of trn1.32xlarge at today's 21.50, not 1.28 at 43.00 of 2027."""
+    """An hour of p5.48xlarge at 55.04 is 2.56 hours of trn1.32xlarge at today's 21.50, not 1.28 at 43.00 of 2027, nor
+    5.504 of a block at 10.00 in another region than the workload's."""
     start, hour = datetime(2026, 7, 1, 10), timedelta(hours=1)
     export = write_export(tmp_path, {"2026-07": instance_time("i-g", "p5.48xlarge", "55.04", start, hour)})
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-01T11:00:00Z"}]
@@ -102,7 +103,74 @@ region_id = "us-west-2"
 purchase_option = "on_demand"
 lead_days = 0
 reported_on = 2026-07-01
+
+[[decisions.offers]]
+instance_type = "trn1.32xlarge"
+region_id = "us-east-1"
+purchase_option = "capacity_block"
+block_hours = 24
+lead_days = 0
+reported_on = 2026-07-01
+price_per_hour_usd = "10.00"
+
+[[decisions.workloads]]
+workload_id = "m / d / seq ? / batch ? / any precision / no target"
+region_id = "us-west-2"
 """
     )
     rows = ask(lazy_warehouse(config), "select candidate_hours_per_run from mart_portfolio").rows()
     assert rows == [(pytest.approx(2.56),)]
+
+
+def test_a_workload_on_other_machines_has_no_known_cost(tmp_path: Path) -> None:
+    """`m` cost 2 x 12.98 on Inferentia, which neither option of the decision shows; `z` has no run at all."""
+    start, hours = datetime(2026, 7, 1, 10), timedelta(hours=2)
+    export = write_export(tmp_path, {"2026-07": instance_time("i-f", "inf2.48xlarge", "12.98", start, hours)})
+    events = one_attempt("f", ["i-f"], "inf2.48xlarge", start, hours, model="m", dataset="d")
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
+    names = [f"{model} / d / seq ? / batch ? / any precision / no target" for model in "mz"]
+    declared = (f'\n[[decisions.workloads]]\nworkload_id = "{name}"\n' for name in names)
+    config.write_text(config.read_text() + "".join(declared))
+    columns = "workload_id, monthly_cost_usd, monthly_at_stake_usd, recommendation_reason"
+    rows = ask(lazy_warehouse(config), f"select {columns} from mart_portfolio order by 1").rows()
+    reason = "its billed runs are of several currencies, or not on GPU or Trainium alone"
+    assert rows == [(names[0], None, None, reason), (names[1], 0, 0, "no billed run")]
+
+
+def test_training_that_ended_costs_nothing_a_month(tmp_path: Path) -> None:
+    """An hour in May and two in June; the bill goes on to November, more than 90 days later, and its last whole months
+    are September and October. So neither the 55.04 more of June is a growing bill nor are the 165.12 at stake."""
+    hour, months, events = timedelta(hours=1), {}, []
+    for month in (5, 6, 11):
+        start, hours = datetime(2026, month, 10, 10), 2 * hour if month == 6 else hour
+        machine = ("i-w", "m5.large", "0.10") if month == 11 else (f"i-{month}", "p5.48xlarge", "55.04")
+        months[f"2026-{month:02d}"] = instance_time(*machine, start, hours)
+        if month < 11:
+            events += one_attempt(f"r-{month}", [machine[0]], machine[1], start, hours, model="m", dataset="d")
+    config = write_config(
+        tmp_path, billing=write_export(tmp_path, months), runs=write_events(tmp_path / "runs", events)
+    )
+    columns = "monthly_cost_usd, monthly_at_stake_usd, rule_findings like '%monthly cost trend 0 not > 0'"
+    assert ask(lazy_warehouse(config), f"select {columns} from mart_portfolio").rows() == [(0, 0, True)]
+
+
+def test_a_port_is_not_held_against_runs_of_unknown_cost(tmp_path: Path) -> None:
+    """The runs' hours cost nothing, as on a dedicated host: 300 for the port is not more than 12 runs of 0.00."""
+    start, hours = datetime(2026, 7, 1, 10), timedelta(hours=2)
+    export = write_export(tmp_path, {"2026-07": instance_time("i-g", "p5.48xlarge", "0.00", start, hours)})
+    events = one_attempt("g", ["i-g"], "p5.48xlarge", start, hours, model="m", dataset="d")
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
+    config.write_text(
+        config.read_text()
+        + """
+[[decisions.ports]]
+name = "to trn1"
+workload_id = "m / d / seq ? / batch ? / any precision / no target"
+started_on = 2026-07-01
+engineer_days = 1
+day_rate_usd = "300"
+"""
+    )
+    columns = "recommendation, decided_by, monthly_cost_usd, monthly_at_stake_usd"
+    rows = ask(lazy_warehouse(config), f"select {columns} from mart_portfolio").rows()
+    assert rows == [("run a pilot", "missing inputs", None, None)]

@@ -17,7 +17,7 @@ from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.settings import load_settings
 from pipelines.prices.book import reviewed_book
 from pipelines.prices.command import update
-from pipelines.prices.offer_file import price_changes
+from pipelines.prices.offer_file import as_toml, price_changes
 
 HEAD = """"FormatVersion","v1.0"
 "Disclaimer","This pricing list is for informational purposes only."
@@ -67,9 +67,11 @@ def test_only_linux_on_demand_prices_of_accelerators_that_differ_are_changes(tmp
 
 
 def test_a_price_that_takes_effect_later_holds_from_that_day(tmp_path: Path) -> None:
-    path = offer_file(tmp_path, {**CHANGED, "EffectiveDate": "2026-12-01"})
+    path = offer_file(tmp_path, {**CHANGED, "EffectiveDate": "2026-12-01", "PricePerUnit": "20.0000000000"})
     ((one,), _) = price_changes([path], reviewed_book(), ["p4d.24xlarge"])
     assert one.price.from_date == date(2026, 12, 1)
+    # Not as 2E+1.
+    assert 'price_per_hour_usd = "20"\n' in as_toml([one.price])
 
 
 def test_nothing_is_written_before_the_changes_were_reviewed(
@@ -150,14 +152,16 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_the_bill_dates_a_price_better_than_the_book() -> None:
-    """The book has the cut of p5.48xlarge from 98.32 to 55.04 by 1 June 2025; the bill shows it on 20 June."""
+    """The book has the cut of p5.48xlarge from 98.32 to 55.04 by 1 June 2025; the bill shows it on 20 June. On 25 June
+    only a machine with a licensed system ran, which changes no price."""
 
     def hour(day: str, rate: str) -> dict[str, str]:
         place = {"line_item_usage_type": "BoxUsage:p5.48xlarge", "product_region_code": "us-east-1"}
         return instance_hour(f"{day}T10", "i-1", "p5.48xlarge", rate) | place
 
     months = {"2025-05": [hour("2025-05-20", "98.32")]}
-    months["2025-06"] = [hour("2025-06-03", "98.32"), hour("2025-06-20", "55.04")]
+    months["2025-06"] = [hour("2025-06-03", "98.32"), hour("2025-06-20", "55.04"), hour("2025-06-25", "64.26")]
+    months["2025-06"] += [hour("2025-06-26", "55.04")]
     query = "select from_date, price_evidence, price_per_hour_usd from mart_price_book where offer = 'on_demand' "
     with Lab(months, {}) as lab:
         found = lab.ask(f"{query} and instance_type = 'p5.48xlarge' and region_id = 'us-east-1'", "mart_price_book")

@@ -207,6 +207,11 @@ def test_arithmetic_overrides_scenarios_and_availability_breaks_ties(
     assert recommend(KNOWN | changed, measured).recommendation == recommendation
 
 
+def test_what_can_be_had_at_once_is_had_in_0_days() -> None:
+    found = recommend(KNOWN | {"baseline_lead_days": 0.0}, TIE)
+    assert found.reason.endswith(": a tie, and gpu can be had in 0 days")
+
+
 def test_a_port_that_no_saving_pays_back_needs_no_pilot() -> None:
     """16,000 against two runs of 1,000: a saving of 800 % would be needed. Everything else is unknown."""
     inputs = dict.fromkeys(KNOWN) | {

@@ -76,17 +76,20 @@ def hour_of_one_epoch(
     machines: int = 1,
     is_twin: bool = False,
     is_resumed: bool = False,
+    next_epoch: int = 1,
     status: str = "completed",
+    compile_run_id: str | None = None,
     **line: str,
 ) -> tuple[list[Any], list[Any]]:
     """Lines and events of an hour of trn1.32xlarge at `cost` that records so many `epochs` of the model `name`. The
     first of its `machines` is on the bill. A twin records the same job on half of it; or a run continues the first one
-    in an hour of its own."""
+    in an hour of its own, with epochs from `next_epoch`."""
     start, hour = datetime(2026, 7, 14, 10), timedelta(hours=1)
     first, *_ = nodes = [f"i-0{name}{number}" for number in range(machines)]
     lines = instance_time(first, "trn1.32xlarge", cost, start, hour, **line)
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-14T11:00:00Z"}] * epochs
     work = {"model": name, "dataset": "d", "epoch_unit": "dataset_pass"}
+    work |= {"compile_run_id": compile_run_id} if compile_run_id else {}
     if is_twin:
         inside += [{"event": "evaluation", "at": "2026-07-14T10:30:00Z", "metric": "loss", "value": 2.0, "step": 5}]
     events = [
@@ -95,7 +98,7 @@ def hour_of_one_epoch(
         for event in one_attempt(run_id, nodes, "trn1.32xlarge", start, hour, inside, **work)
     ]
     if is_resumed:
-        again = [{**event, "at": "2026-07-14T12:00:00Z"} for event in inside]
+        again = [{**event, "epoch": next_epoch, "at": "2026-07-14T12:00:00Z"} for event in inside]
         lines += instance_time(first, "trn1.32xlarge", cost, start + hour, hour, **line)
         work |= {"parent_run_id": f"{name}-a", "base_checkpoint_id": "saved"}
         events += one_attempt(f"{name}-b", nodes, "trn1.32xlarge", start + hour, hour, again, **work)
@@ -149,6 +152,9 @@ def july(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
         "silent": {"epochs": 0},
         "twin": {"is_twin": True},
         "resumed": {"is_resumed": True},
+        "hosted": {"cost": "0.00"},
+        "loaded": {"compile_run_id": "gone"},
+        "onward": {"is_resumed": True, "next_epoch": 2},
         "lost": {"is_twin": True, "status": "failed"},
         "euro": {"line_item_currency_code": "EUR"},
         "wide": {"machines": 2},
@@ -276,6 +282,24 @@ def test_a_resumed_job_trained_on_its_tokens_once(tmp_path: Path, status: str) -
     assert rows == (compared if status == "completed" else [])
 
 
+def test_a_resumed_run_is_no_failed_one(july: dict[str, list[Any]]) -> None:
+    """Two epochs at 55.04 less two hours at 20.00, of which operations, the cost of failed runs, have no part."""
+    assert july["onward"][1:4] == [1, Decimal(40), Decimal("70.08")]
+    assert july["onward"][8] == 0
+
+
+def test_a_run_on_machines_that_cost_nothing_avoids_an_unknown_cost(july: dict[str, list[Any]]) -> None:
+    """As on a dedicated host, whose price stays unattributed: its hour for 0.00 did not avoid all of 55.04."""
+    assert july["hosted"][1:5] == [1, None, None, None]
+    assert july["hosted"][5] == "the machines of run hosted-a cost nothing on the bill: its cost is not certain"
+
+
+def test_a_run_that_loads_what_nothing_recorded_avoids_an_unknown_cost(july: dict[str, list[Any]]) -> None:
+    """What compiling cost is unknown, so 20.00 is not all; no source can correct that, and the build goes on."""
+    assert july["loaded"][1:5] == [1, None, None, None]
+    assert july["loaded"][5].startswith("the cost of what was compiled for run loaded-a is not known")
+
+
 def test_another_currency_has_no_baseline(july: dict[str, list[Any]]) -> None:
     """The book is in dollars: a bill in euro avoids an unknown amount, which is not zero; stranded is nothing."""
     row = july["euro"]
@@ -311,3 +335,15 @@ def test_cash_takes_off_an_unused_gpu_reservation(
     """Avoided: 55.04 - 20.00 = 35.04."""
     row = savings(tmp_path, {"plain": {}}, fee("p5.48xlarge", unused))["plain"]
     assert row[3:6] == [Decimal("35.04"), cash, reason]
+
+
+def test_a_refund_of_another_months_capacity_avoids_nothing(tmp_path: Path) -> None:
+    """AWS gives back 1920.00 of a block whose fee no delivered bill has: nothing of July is unused, and none less."""
+    refund = fee("p5.48xlarge", "") | {
+        "line_item_usage_end_date": "2026-07-01T01:00:00.000Z",
+        "line_item_line_item_type": "Refund",
+        "line_item_usage_type": "USW2-CapacityBlockFee:p5.48xlarge",
+        "line_item_unblended_cost": "-1920.00",
+        "reservation_reservation_a_r_n": "",
+    }
+    assert savings(tmp_path, {"plain": {}}, refund)["plain"][3:6] == [Decimal("35.04"), Decimal("35.04"), None]

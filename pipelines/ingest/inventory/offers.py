@@ -8,7 +8,7 @@ answers of the newest day count.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -123,8 +123,11 @@ def _offers_in(answer: Any, where: str, days: set[date], warnings: list[str]) ->
     day = _day(answer, where)
     days.add(day)
     for name in read.keys() & answer.keys():
-        found = kept(answers.entries(answer, name, where), read[name], warnings)
-        yield from (row | {"recorded_date": day} for row in found)
+        for row in kept(answers.entries(answer, name, where), read[name], warnings):
+            # East of UTC, a block that starts now starts on the day before.
+            if "started_at" in row and (began := row["started_at"].date()) < day - timedelta(days=1):
+                raise MalformedError(f"{where} has an offer of {began}; name it after the day of its answer.")
+            yield row | {"recorded_date": day}
 
 
 def _scores(types: Sequence[str], count: int | None, entry: Entry, where: str) -> Iterator[Row]:

@@ -8,7 +8,8 @@ union all
 
 select
     offer.instance_type, machine.accelerator_family, offer.region_id, offer.purchase_option,
-    date_diff('day', offer.recorded_date, cast(offer.started_at as date)) as lead_days,
+    case when offer.started_at is not null
+        then greatest(date_diff('day', offer.recorded_date, cast(offer.started_at as date)), 0) end as lead_days,
     case when offer.currency = 'USD' then cast(offer.upfront_fee * 3600
         / (offer.instance_count * date_diff('second', offer.started_at, offer.ended_at)) as decimal(20, 10)) end
         as price_per_hour_usd,
