@@ -349,7 +349,7 @@ def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
         counts = "1 as job_run_count, true as is_last_run, 0 as job_epoch_count, 0 as job_million_token_count"
         engine.view_sql("detail_run_job", f"select run_id, run_id as job_id, {counts} from mart_run_cost")
     if "mart_cost_ledger_daily" in marts:
-        absent = ("instance_type", "tag_run_id", "billing_entity")
+        absent = ("instance_type", "tag_run_id", "billing_entity", "market")
         absent = ", ".join(f"cast(null as varchar) as {name}" for name in absent)
         # Each family of a test's ledger is the one of its run.
         engine.view_sql("fct_ledger", f"select *, accelerator_family as run_id, {absent} from mart_cost_ledger_daily")
@@ -357,14 +357,15 @@ def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
     joined = joined if marts.get("mart_run_cost") and "mart_cost_ledger_daily" in marts else ""
     named = f"run_id from mart_run_cost{joined}" if "mart_run_cost" in marts else "'' as run_id where false"
     engine.view_sql("dim_run", f"select {named}")
-    engine.view_sql("ref_bucket", f"select * from read_csv('{catalog['ref_bucket'].path}', all_varchar = true)")
+    for listed in ("ref_bucket", "ref_commitment_eligibility"):
+        engine.view_sql(listed, f"select * from read_csv('{catalog[listed].path}', all_varchar = true)")
     # No fee of the marts of a test lacks its use.
     unallocated = "fct_unallocated_fee_monthly"
     _hold(engine, folder / f"{unallocated}.parquet", _seal(unallocated, []), frame(unallocated, []).write_parquet)
     of_runs = dict.fromkeys(("fct_run", "dim_run", "detail_run_job"), "mart_run_cost")
     made = of_runs | {"fct_ledger": "mart_cost_ledger_daily"}
     seals |= {name: seals[mart] for name, mart in made.items() if mart in marts}
-    seals = {"ref_bucket": "", "dim_run": "", unallocated: "", **seals}
+    seals = {"ref_bucket": "", "ref_commitment_eligibility": "", "dim_run": "", unallocated: "", **seals}
     for model in (catalog[name] for name in SUMMED):
         if seals.keys() >= set(model.inputs):
             seals[model.name] = _seal(model.name, [seals[name] for name in model.inputs])
