@@ -23,14 +23,14 @@ def local_rank(environment: Mapping[str, str]) -> int:
 
 
 def attempt(environment: Mapping[str, str], folder: Path, own_rank: int) -> int:
-    """The number of this attempt, from 1: as launched, but never one this rank has already written a file for."""
+    """The number of this attempt, from 1: as launched, but never one this rank has already written a file for here."""
     number = _first(environment, _ATTEMPTS)
     if number is None:
         restarts = [_first(environment, (name,)) for name in _RESTARTS]
         number = 1 + max((count for count in restarts if count is not None), default=0)
-    written = [int(path.parent.name.partition("-")[2]) for path in folder.glob(f"attempt-*/rank-{own_rank}.jsonl")]
-    return max([number, *(earlier + 1 for earlier in written)])
+    found = (path.parent.name.partition("-")[2] for path in folder.glob(f"attempt-*/rank-{own_rank}.jsonl"))
+    return max([number, *(int(earlier) + 1 for earlier in found if earlier.isdecimal())])
 
 
 def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> int | None:
-    return next((int(environment[name]) for name in names if environment.get(name, "").isdigit()), None)
+    return next((int(environment[name]) for name in names if environment.get(name, "").isdecimal()), None)

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from support.imds import metadata_service
 from support.records import rows
@@ -67,6 +68,35 @@ def test_a_failure_of_the_training_ends_its_attempt_and_is_raised(tmp_path: Path
         raise MemoryError
     assert rows(read_back(tmp_path), "attempt", "end_reason") == [("oom",)]
     assert rows(read_back(tmp_path), "run", "status") == [("failed",)]
+
+
+@pytest.mark.parametrize(("code", "status"), [(None, "unknown"), (0, "unknown"), (3, "failed")])
+def test_an_exit_without_an_error_is_no_failure(tmp_path: Path, code: int | None, status: str) -> None:
+    with pytest.raises(SystemExit), Recorder("r", tmp_path, imds=NOWHERE, environment={}):
+        sys.exit(code)
+    assert rows(read_back(tmp_path), "run", "status") == [(status,)]
+
+
+def test_a_forked_child_leaves_the_with_block_of_its_parent_open(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[2])\n"
+        "from trainledger_recorder import Recorder\n"
+        "with Recorder('r', sys.argv[1], imds='http://127.0.0.1:9', environment={}) as run:\n"
+        "    child = os.fork()\n"
+        "    if not child: raise ValueError('of the child')\n"
+        "    os.waitpid(child, 0)\n"
+        "    run.epoch_completed(1)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path, ROOT / "recorder"], capture_output=True, timeout=60)
+    events = [line["event"] for line in lines(tmp_path)]
+    assert events == ["run_started", "attempt_started", "epoch_completed", "attempt_ended", "run_ended"]
+    assert rows(read_back(tmp_path), "run", "status") == [("completed",)]
+
+
+def test_numbers_of_numpy_are_recorded(tmp_path: Path) -> None:
+    with Recorder("r", tmp_path, imds=NOWHERE, environment={}, dataset_tokens=np.int64(10)) as run:
+        run.epoch_completed(np.int64(1), step=np.int32(7), tokens_seen=np.float32(10))  # type: ignore[arg-type]
+    assert rows(read_back(tmp_path), "epoch", "epoch_index", "step", "tokens_seen") == [(1, 7, 10.0)]
 
 
 WITHOUT_WITH = """
@@ -184,6 +214,9 @@ def test_attempts_are_counted_as_launched(tmp_path: Path, environment: dict[str,
 
 
 def test_attempts_are_counted_by_files_where_nothing_states_them(tmp_path: Path) -> None:
+    # A copy that somebody made is no attempt.
+    (tmp_path / "r" / "attempt-1.bak").mkdir(parents=True)
+    (tmp_path / "r" / "attempt-1.bak" / "rank-0.jsonl").touch()
     for expected in (1, 2, 3):
         with Recorder("r", tmp_path, imds=NOWHERE, environment={}) as run:
             assert run.attempt == expected
@@ -301,6 +334,29 @@ def test_events_are_uploaded_and_what_a_kill_left_behind_too(tmp_path: Path, s3_
     records = read_runs(source)
     assert rows(records, "attempt", "attempt_no") == [(1,), (2,)]
     assert rows(records, "epoch", "epoch_index") == [(1,)]
+
+
+def test_an_attempt_on_a_new_disk_does_not_replace_the_one_before(
+    tmp_path: Path, s3_endpoint: str, monkeypatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A pod that comes back on another machine: its folder is empty, what the first one did is in S3 alone."""
+    import boto3
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
+    boto3.client("s3", endpoint_url=s3_endpoint).create_bucket(Bucket="acme-disks")
+    # As torchrun starts it each time.
+    environment = {"RANK": "0", "TORCHELASTIC_RESTART_COUNT": "0"}
+    for epoch, disk in enumerate(("first", "second"), start=1):
+        upload = "s3://acme-disks/runs"
+        with Recorder("r", tmp_path / disk, upload=upload, imds=NOWHERE, environment=environment) as run:
+            run.epoch_completed(epoch)
+    records = read_runs(RunSource(name="jobs", location="s3://acme-disks/runs", endpoint_url=s3_endpoint))
+    assert rows(records, "attempt", "attempt_no") == [(1,), (2,)]
+    assert rows(records, "epoch", "epoch_index", "attempt_no") == [(1, 1), (2, 2)]
+    assert not any("earlier attempts" in message for message in caplog.messages)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    Recorder("r", tmp_path / "third", upload="s3://acme-disks/runs", imds=NOWHERE, environment=environment)
+    assert any("allow s3:GetObject and s3:ListBucket" in message for message in caplog.messages)
 
 
 def test_events_are_uploaded_at_the_exit_of_the_interpreter(tmp_path: Path, s3_endpoint: str, monkeypatch) -> None:
