@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import socket
 import subprocess
 import sys
@@ -220,6 +221,17 @@ def test_attempts_are_counted_by_files_where_nothing_states_them(tmp_path: Path)
     for expected in (1, 2, 3):
         with Recorder("r", tmp_path, imds=NOWHERE, environment={}) as run:
             assert run.attempt == expected
+
+
+def test_a_rank_that_joins_an_elastic_group_is_of_its_attempt(tmp_path: Path) -> None:
+    """torchrun counts no restart when nodes join: two ranks restart as four, an hour after they began."""
+    for rank in range(2):
+        Recorder("r", tmp_path, imds=NOWHERE, environment={"RANK": str(rank), "TORCHELASTIC_RESTART_COUNT": "0"})
+    hour_ago = time.time() - 3600
+    os.utime(tmp_path / "r" / "attempt-1", (hour_ago, hour_ago))
+    for rank in (3, 0, 1, 2):
+        environment = {"RANK": str(rank), "TORCHELASTIC_RESTART_COUNT": "0"}
+        assert Recorder("r", tmp_path, imds=NOWHERE, environment=environment).attempt == 2
 
 
 def test_ranks_record_what_is_theirs(tmp_path: Path) -> None:
