@@ -234,6 +234,22 @@ def test_a_rank_that_joins_an_elastic_group_is_of_its_attempt(tmp_path: Path) ->
         assert Recorder("r", tmp_path, imds=NOWHERE, environment=environment).attempt == 2
 
 
+def test_a_clock_that_is_set_back_ends_nothing_before_it_began(tmp_path: Path, monkeypatch) -> None:
+    """By a second within a short phase: such a run was set aside. One set back by a day shows the correct time."""
+    # 1 July 2026.
+    at = 1782864000.0
+    monkeypatch.setattr("trainledger_recorder.journal.time", SimpleNamespace(time=lambda: at))
+    with Recorder("r", tmp_path, imds=NOWHERE, environment={}) as run:
+        with run.phase("init"):
+            at -= 1.2
+        at += 3600
+    assert read_back(tmp_path).warnings == []
+    assert rows(read_back(tmp_path), "run", "status") == [("completed",)]
+    at -= 86400
+    Recorder("later", tmp_path, imds=NOWHERE, environment={}).close()
+    assert lines(tmp_path / "later")[0]["at"] == "2026-06-30T00:59:58.800Z"
+
+
 def test_ranks_record_what_is_theirs(tmp_path: Path) -> None:
     """Two nodes of two ranks: one run, two stays, one epoch."""
     with metadata_service() as imds:

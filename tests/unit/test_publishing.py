@@ -245,7 +245,7 @@ def test_a_month_of_a_source_that_is_configured_no_more_leaves_the_marts(
     # Only the GPU run's month is left: 2 hours at 55.04. The other's 4 hours at 21.50 are reported.
     assert set(published(company.warehouse, record)) == {"110.0800000000"}
     printed = capsys.readouterr().err
-    assert "published month no longer read: 1 row of fct_figure_cost" in printed
+    assert "published month no longer read: 1 row of detail_restated_figure" in printed
     assert f"billing month {AUGUST}, billed cost $86.00" in printed
 
 
