@@ -7,8 +7,8 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-# What is printed and put into SQL has no control characters.
-Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
+# What is printed and put into SQL has no control characters, and is more than spaces.
+Text = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$")]
 Month = Annotated[str, Field(pattern=r"^(19|20|21)[0-9]{2}-(0[1-9]|1[0-2])$")]
 Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
 AccountId = Annotated[str, Field(pattern=r"^[0-9]{12}$")]

@@ -113,8 +113,9 @@ def first_mistake(
         return f"{where}: {key} is no list; write its heading in single brackets, [{key}]."
     if kind == "tuple_type" and key in lists:
         return f"{where}: {key} is not a list; write its heading in double brackets, [[{key}]]."
-    # An entry of a list is one of what the list is of.
-    last = next((part for part in reversed(keys) if not part.isdigit()), "")
+    # An entry of a list is one of what the list is of, and a key one of what its table is of.
+    place = mistake["loc"][:-2] if mistake["loc"][-1:] == ("[key]",) else mistake["loc"]
+    last = next((part for part in reversed(place) if isinstance(part, str)), "")
     fix = _PATTERN_FIXES.get(last, _PLAIN) if kind == "string_pattern_mismatch" else fix_of(kind, mistake["msg"])
     if kind == "too_short" and key == "privacy.key":
         fix = "it is too short; give it 32 characters or more"

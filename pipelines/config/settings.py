@@ -33,6 +33,8 @@ from pipelines.config.terms import Terms
 
 # delta-rs misreads these characters in the name of a folder, or panics.
 _UNADDRESSABLE = re.compile(r"[\[\]^|\\\x7f]|%[0-9A-Fa-f]{2}")
+# It takes an address of S3 for a URL, and would write outside of the prefix.
+_UNADDRESSABLE_IN_S3 = re.compile(rf"{_UNADDRESSABLE.pattern}|[#?]|(?<!:)//|/\.\.?(?=/|$)")
 STANDARD_TAGS = {"run_id": ("run_id", "RunId"), "owner": ("owner", "Owner"), "team": ("team", "Team")}
 
 
@@ -207,7 +209,8 @@ def settings_from(path: Path, content: dict[str, Any]) -> Settings:
             warehouse = warehouse.model_copy(update={"spark": warehouse.spark.anchored(base)})
         except ValueError as error:
             raise UsageError(f"{path}: key 'warehouse.spark.jars': {error}.") from None
-    if found := _UNADDRESSABLE.search(warehouse.location):
+    unaddressable = _UNADDRESSABLE_IN_S3 if is_s3(warehouse.location) else _UNADDRESSABLE
+    if found := unaddressable.search(warehouse.location):
         raise UsageError(
             f"{path}: key 'warehouse.location': {warehouse.location} contains {found[0]!r}, which the address of a "
             "Delta table cannot; choose another folder."

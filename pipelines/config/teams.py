@@ -78,7 +78,8 @@ class Teams(Frozen):
         if self.organization is None:
             return
         folder = path.parent / self.organization
-        answers = {_day_of(file): _answer(file) for file in sorted(folder.glob("*.json"))}
+        # 20260701 is a day too, and as a name it comes after 2026-07-15.
+        answers = {day: _answer(file) for day, file in sorted((_day_of(file), file) for file in folder.glob("*.json"))}
         if not answers:
             raise UsageError(f"{folder} has no answer of AWS Organizations; {_FOLDER_FIX}.")
         known = {name for names, _ in answers.values() for name in names}

@@ -6,12 +6,16 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 log = logging.getLogger("trainledger_recorder")
+# By so much time services correct a clock; of one that was wrong by more, the correct time is written.
+_STEP_SECONDS = 60
 
 
 class Journal:
@@ -47,7 +51,8 @@ class Journal:
     def write(self, event: Mapping[str, object]) -> None:
         """Append one event; what it leaves out as None is not written."""
         try:
-            line = json.dumps({name: value for name, value in event.items() if value is not None}) + "\n"
+            known = {name: value for name, value in event.items() if value is not None}
+            line = json.dumps(known, default=_plain) + "\n"
             # One write of one line: another thread's line never falls into it.
             with self._lock:
                 if self._is_closed:
@@ -115,18 +120,59 @@ class Journal:
                     _put(path, self._upload, self._path.parent.parent.parent)
 
 
+def _plain(value: Any) -> object:
+    """A number of NumPy or PyTorch as Python's own; anything else as text."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def is_uploaded(upload: str, path: str) -> bool:
+    """Whether a file of that path below `upload` is there already; takes a few seconds at most."""
+    from botocore.exceptions import ClientError
+
+    bucket, key = _place(upload, path)
+    limits = {"connect_timeout": 2, "read_timeout": 2, "retries": {"total_max_attempts": 1}}
+    try:
+        _client(**limits).head_object(Bucket=bucket, Key=key)
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "404":
+            return False
+        raise
+    return True
+
+
 def _put(path: Path, upload: str, root: Path) -> None:
-    import boto3
     from boto3.s3.transfer import TransferConfig
 
-    bucket, _, prefix = upload.removeprefix("s3://").partition("/")
-    key = f"{prefix.rstrip('/')}/{path.relative_to(root).as_posix()}".lstrip("/")
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     # Without threads of its own, which the exit of the interpreter does not let start.
     config = TransferConfig(use_threads=False)
-    boto3.client("s3", endpoint_url=endpoint).upload_file(str(path), bucket, key, Config=config)
+    _client().upload_file(str(path), *_place(upload, path.relative_to(root).as_posix()), Config=config)
 
 
-def now() -> str:
-    """This moment as events write it."""
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _place(upload: str, path: str) -> tuple[str, str]:
+    """Bucket and key of a path below `upload`."""
+    bucket, _, prefix = upload.removeprefix("s3://").partition("/")
+    return bucket, f"{prefix.rstrip('/')}/{path}".lstrip("/")
+
+
+def _client(**limits: Any) -> Any:
+    import boto3
+    from botocore.config import Config
+
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return boto3.client("s3", endpoint_url=endpoint, config=Config(**limits))
+
+
+class _Clock:
+    """The clock of the machine; one that is set back by less than a minute stands still for as long."""
+
+    newest = 0.0
+
+    def now(self) -> str:
+        """This moment as events write it."""
+        at = time.time()
+        self.newest = at if self.newest - at > _STEP_SECONDS else max(at, self.newest)
+        moment = datetime.fromtimestamp(self.newest, timezone.utc)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+now = _Clock().now

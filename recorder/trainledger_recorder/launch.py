@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,8 @@ _LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
 # What counts from 0, and what counts from 1.
 _RESTARTS = ("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
 _ATTEMPTS = ("AWS_BATCH_JOB_ATTEMPT",)
+# The ranks of an attempt start one after the other with less time than this between them.
+_LAUNCH_SECONDS = 600
 
 
 def rank(environment: Mapping[str, str]) -> int:
@@ -23,14 +26,22 @@ def local_rank(environment: Mapping[str, str]) -> int:
 
 
 def attempt(environment: Mapping[str, str], folder: Path, own_rank: int) -> int:
-    """The number of this attempt, from 1: as launched, but never one this rank has already written a file for."""
+    """The number of this attempt, from 1: as launched, but none that this rank has recorded or that began long ago.
+
+    A rank that joins an elastic group when it restarts has recorded none, and is of the attempt of the others.
+    """
     number = _first(environment, _ATTEMPTS)
     if number is None:
         restarts = [_first(environment, (name,)) for name in _RESTARTS]
         number = 1 + max((count for count in restarts if count is not None), default=0)
-    written = [int(path.parent.name.partition("-")[2]) for path in folder.glob(f"attempt-*/rank-{own_rank}.jsonl")]
-    return max([number, *(earlier + 1 for earlier in written)])
+    for home in folder.glob("attempt-*"):
+        earlier = home.name.partition("-")[2]
+        if earlier.isdecimal():
+            # Each rank that starts changes the time of the folder.
+            is_over = (home / f"rank-{own_rank}.jsonl").exists() or time.time() - home.stat().st_mtime > _LAUNCH_SECONDS
+            number = max(number, int(earlier) + is_over)
+    return number
 
 
 def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> int | None:
-    return next((int(environment[name]) for name in names if environment.get(name, "").isdigit()), None)
+    return next((int(environment[name]) for name in names if environment.get(name, "").isdecimal()), None)

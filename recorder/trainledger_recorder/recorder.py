@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from trainledger_recorder.identity import IMDS, NoIdentity, identity, interruption
-from trainledger_recorder.journal import Journal, now
+from trainledger_recorder.journal import Journal, is_uploaded, now
 from trainledger_recorder.launch import attempt, local_rank, rank
 
 _REASONS: tuple[tuple[type[BaseException], str], ...] = ((MemoryError, "oom"), (KeyboardInterrupt, "user_stop"))
@@ -25,8 +26,9 @@ class Recorder:
     """Writes one run's events to `folder/<run_id>/attempt-<n>/rank-<r>.jsonl` and copies them to `upload` (s3://...).
 
     `facts` are the fields of a `run_started` event: model, dataset, seq_len, target_metric and so on. `environment` and
-    `imds` default to those of the process. Nothing here raises once the run id is sound, and nothing waits for the
-    network but the end, for `patience_seconds` at most.
+    `imds` default to those of the process. Nothing here raises once the run id is sound. Nothing waits for the network
+    but the making of a recorder with `upload`, for a few seconds at most, which looks for earlier attempts there, and
+    the end, for `patience_seconds` at most.
 
     The attempt starts where the recorder is entered, else with its first event. It ends with the `with` block, else at
     `end`, `close` or the exit of the interpreter, whichever comes first.
@@ -56,6 +58,7 @@ class Recorder:
         # A run id is anybody's text; the folder's name is not.
         home = Path(folder) / re.sub(r"[^A-Za-z0-9._-]", "_", run_id)
         self.attempt = attempt(environment, home, self.rank)
+        unlisted = self._follow_uploaded(upload, home.name) if upload and find_spec("boto3") else None
         self._environment, self._imds = environment, imds
         self._facts, self._accelerators_used = facts, accelerators_used
         self._patience = patience_seconds
@@ -67,9 +70,13 @@ class Recorder:
         self._earlier_error: object = None
         # The step of the last blocking save, and how long its saves took together.
         self._stalled: tuple[int | None, float] = (None, 0.0)
-        self._process_id = os.getpid()
         path = home / f"attempt-{self.attempt}" / f"rank-{self.rank}.jsonl"
         self._journal = Journal(path, upload, upload_every_seconds)
+        if unlisted:
+            self._journal.warn(
+                f"earlier attempts in {upload} are unknown ({unlisted}); this one replaces what a machine that is gone "
+                f"uploaded as attempt {self.attempt}; allow s3:GetObject and s3:ListBucket"
+            )
 
     def __enter__(self) -> Recorder:
         self._is_entered = True
@@ -82,12 +89,22 @@ class Recorder:
         self._is_entered = False
         self.close(*_outcome(error))
 
+    def _follow_uploaded(self, upload: str, home: str) -> Exception | None:
+        """Count on from what this rank uploaded from a disk that is gone; returns why that is unknown."""
+        try:
+            while is_uploaded(upload, f"{home}/attempt-{self.attempt}/rank-{self.rank}.jsonl"):
+                self.attempt += 1
+        except Exception as error:  # Whatever it is, training goes on.
+            return error
+        return None
+
     def start(self) -> None:
         """Start the attempt unless it is running; after `end` it runs again."""
         with self._lock:
             if self._is_open:
                 return
             self._is_open = True
+            self._process_id = os.getpid()
             is_first = not self._is_started
             at = self._started_at if is_first else now()
             if is_first and self.rank == 0:
@@ -106,10 +123,13 @@ class Recorder:
         if not self._is_entered:
             self._end(*_outcome(error))
 
-    def close(self, reason: str = "completed", status: str = "completed") -> None:
+    def close(self, reason: str | None = "completed", status: str = "completed") -> None:
         """End the attempt and the run unless they have ended. A run that is started again after this is open again."""
         if not self._is_started:
             self.start()
+        # A forked child that leaves the `with` block of its parent leaves the run to it.
+        if os.getpid() != self._process_id:
+            return
         self._end(reason, status)
         atexit.unregister(self._exit)
         self._journal.close(self._patience)
@@ -236,10 +256,13 @@ class Recorder:
         self._journal.write({"event": event, "run_id": self.run_id, **attempt, "at": at or now(), **fields})
 
 
-def _outcome(error: BaseException | None) -> tuple[str, str]:
+def _outcome(error: BaseException | None) -> tuple[str | None, str]:
     """Reason and status of a training that ended with `error`."""
     if error is None:
         return "completed", "completed"
+    # An exit without an error may be that of a job which AWS takes its machines from.
+    if isinstance(error, SystemExit) and not error.code:
+        return None, "unknown"
     reason = next((word for of, word in _REASONS if isinstance(error, of)), "sw_error")
     return reason, "killed" if reason == "user_stop" else "failed"
 

@@ -231,6 +231,15 @@ def test_a_folder_whose_name_no_table_can_have(ledger: Ledger, location: str, he
     )
 
 
+@pytest.mark.parametrize(
+    ("prefix", "held"),
+    [("ml#1/w", "#"), ("a?b", "?"), ("a//b", "//"), ("a/../b", "/.."), ("a/..", "/.."), ("a/./b", "/.")],
+)
+def test_a_prefix_that_a_table_would_leave(ledger: Ledger, prefix: str, held: str) -> None:
+    ledger.configure('"warehouse"', f'"s3://acme-ml/{prefix}"')
+    assert f"key 'warehouse.location': s3://acme-ml/{prefix} contains '{held}', which the address" in ledger.refused(2)
+
+
 @pytest.mark.parametrize("location", ["taken", "taken/below"])
 def test_a_warehouse_that_cannot_be_made(ledger: Ledger, location: str) -> None:
     (ledger.root / "taken").write_text("a file")

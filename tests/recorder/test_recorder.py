@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from support.imds import metadata_service
 from support.records import rows
@@ -67,6 +69,35 @@ def test_a_failure_of_the_training_ends_its_attempt_and_is_raised(tmp_path: Path
         raise MemoryError
     assert rows(read_back(tmp_path), "attempt", "end_reason") == [("oom",)]
     assert rows(read_back(tmp_path), "run", "status") == [("failed",)]
+
+
+@pytest.mark.parametrize(("code", "status"), [(None, "unknown"), (0, "unknown"), (3, "failed")])
+def test_an_exit_without_an_error_is_no_failure(tmp_path: Path, code: int | None, status: str) -> None:
+    with pytest.raises(SystemExit), Recorder("r", tmp_path, imds=NOWHERE, environment={}):
+        sys.exit(code)
+    assert rows(read_back(tmp_path), "run", "status") == [(status,)]
+
+
+def test_a_forked_child_leaves_the_with_block_of_its_parent_open(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[2])\n"
+        "from trainledger_recorder import Recorder\n"
+        "with Recorder('r', sys.argv[1], imds='http://127.0.0.1:9', environment={}) as run:\n"
+        "    child = os.fork()\n"
+        "    if not child: raise ValueError('of the child')\n"
+        "    os.waitpid(child, 0)\n"
+        "    run.epoch_completed(1)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path, ROOT / "recorder"], capture_output=True, timeout=60)
+    events = [line["event"] for line in lines(tmp_path)]
+    assert events == ["run_started", "attempt_started", "epoch_completed", "attempt_ended", "run_ended"]
+    assert rows(read_back(tmp_path), "run", "status") == [("completed",)]
+
+
+def test_numbers_of_numpy_are_recorded(tmp_path: Path) -> None:
+    with Recorder("r", tmp_path, imds=NOWHERE, environment={}, dataset_tokens=np.int64(10)) as run:
+        run.epoch_completed(np.int64(1), step=np.int32(7), tokens_seen=np.float32(10))  # type: ignore[arg-type]
+    assert rows(read_back(tmp_path), "epoch", "epoch_index", "step", "tokens_seen") == [(1, 7, 10.0)]
 
 
 WITHOUT_WITH = """
@@ -184,9 +215,39 @@ def test_attempts_are_counted_as_launched(tmp_path: Path, environment: dict[str,
 
 
 def test_attempts_are_counted_by_files_where_nothing_states_them(tmp_path: Path) -> None:
+    # A copy that somebody made is no attempt.
+    (tmp_path / "r" / "attempt-1.bak").mkdir(parents=True)
+    (tmp_path / "r" / "attempt-1.bak" / "rank-0.jsonl").touch()
     for expected in (1, 2, 3):
         with Recorder("r", tmp_path, imds=NOWHERE, environment={}) as run:
             assert run.attempt == expected
+
+
+def test_a_rank_that_joins_an_elastic_group_is_of_its_attempt(tmp_path: Path) -> None:
+    """torchrun counts no restart when nodes join: two ranks restart as four, an hour after they began."""
+    for rank in range(2):
+        Recorder("r", tmp_path, imds=NOWHERE, environment={"RANK": str(rank), "TORCHELASTIC_RESTART_COUNT": "0"})
+    hour_ago = time.time() - 3600
+    os.utime(tmp_path / "r" / "attempt-1", (hour_ago, hour_ago))
+    for rank in (3, 0, 1, 2):
+        environment = {"RANK": str(rank), "TORCHELASTIC_RESTART_COUNT": "0"}
+        assert Recorder("r", tmp_path, imds=NOWHERE, environment=environment).attempt == 2
+
+
+def test_a_clock_that_is_set_back_ends_nothing_before_it_began(tmp_path: Path, monkeypatch) -> None:
+    """By a second within a short phase: such a run was set aside. One set back by a day shows the correct time."""
+    # 1 July 2026.
+    at = 1782864000.0
+    monkeypatch.setattr("trainledger_recorder.journal.time", SimpleNamespace(time=lambda: at))
+    with Recorder("r", tmp_path, imds=NOWHERE, environment={}) as run:
+        with run.phase("init"):
+            at -= 1.2
+        at += 3600
+    assert read_back(tmp_path).warnings == []
+    assert rows(read_back(tmp_path), "run", "status") == [("completed",)]
+    at -= 86400
+    Recorder("later", tmp_path, imds=NOWHERE, environment={}).close()
+    assert lines(tmp_path / "later")[0]["at"] == "2026-06-30T00:59:58.800Z"
 
 
 def test_ranks_record_what_is_theirs(tmp_path: Path) -> None:
@@ -301,6 +362,29 @@ def test_events_are_uploaded_and_what_a_kill_left_behind_too(tmp_path: Path, s3_
     records = read_runs(source)
     assert rows(records, "attempt", "attempt_no") == [(1,), (2,)]
     assert rows(records, "epoch", "epoch_index") == [(1,)]
+
+
+def test_an_attempt_on_a_new_disk_does_not_replace_the_one_before(
+    tmp_path: Path, s3_endpoint: str, monkeypatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A pod that comes back on another machine: its folder is empty, what the first one did is in S3 alone."""
+    import boto3
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
+    boto3.client("s3", endpoint_url=s3_endpoint).create_bucket(Bucket="acme-disks")
+    # As torchrun starts it each time.
+    environment = {"RANK": "0", "TORCHELASTIC_RESTART_COUNT": "0"}
+    for epoch, disk in enumerate(("first", "second"), start=1):
+        upload = "s3://acme-disks/runs"
+        with Recorder("r", tmp_path / disk, upload=upload, imds=NOWHERE, environment=environment) as run:
+            run.epoch_completed(epoch)
+    records = read_runs(RunSource(name="jobs", location="s3://acme-disks/runs", endpoint_url=s3_endpoint))
+    assert rows(records, "attempt", "attempt_no") == [(1,), (2,)]
+    assert rows(records, "epoch", "epoch_index", "attempt_no") == [(1, 1), (2, 2)]
+    assert not any("earlier attempts" in message for message in caplog.messages)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    Recorder("r", tmp_path / "third", upload="s3://acme-disks/runs", imds=NOWHERE, environment=environment)
+    assert any("allow s3:GetObject and s3:ListBucket" in message for message in caplog.messages)
 
 
 def test_events_are_uploaded_at_the_exit_of_the_interpreter(tmp_path: Path, s3_endpoint: str, monkeypatch) -> None:

@@ -65,10 +65,10 @@ def test_case_twins_of_a_key_are_both_read_and_reported(tmp_path: Path) -> None:
 
 
 def test_empty_null_and_missing_tags_are_all_untagged(tmp_path: Path) -> None:
-    """T20. Facts 1.3: empty map, NULL map and missing key must all mean untagged; so must an empty value."""
-    maps = ({"user_team": "nlp"}, {}, None, {"user_other": "x"}, {"user_team": ""})
+    """T20. Facts 1.3: empty map, NULL map and missing key must all mean untagged; so must an empty value, or spaces."""
+    maps = ({"user_team": "nlp"}, {}, None, {"user_other": "x"}, {"user_team": ""}, {"user_team": "  "})
     raws = cur2(tmp_path, *({"resource_tags": tags} for tags in maps))
-    assert bill(raws, TEAM, TAGS) == [("nlp",), (None,), (None,), (None,), (None,)]
+    assert bill(raws, TEAM, TAGS) == [("nlp",), *[(None,)] * 5]
 
 
 def test_account_tag_and_cost_category_stand_in_for_a_missing_resource_tag(tmp_path: Path) -> None:

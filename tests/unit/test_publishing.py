@@ -232,7 +232,9 @@ def test_a_month_whose_files_are_gone_stays_as_it_was_delivered(company: Company
     assert set(published(company.warehouse, record)) == {"186.0000000000"}
 
 
-def test_a_month_of_a_source_that_is_configured_no_more_leaves_the_marts(company: Company) -> None:
+def test_a_month_of_a_source_that_is_configured_no_more_leaves_the_marts(
+    company: Company, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = Path(company.config)
     config.write_text(config.read_text().replace('name = "payer"', 'name = "other-payer"'))
     for folder in ("data", "metadata"):
@@ -240,8 +242,11 @@ def test_a_month_of_a_source_that_is_configured_no_more_leaves_the_marts(company
     build_marts(load_settings(config), Console())
     record = records(company)[-1]
     assert [delivery["billing_period"] for delivery in record["inputs"]["deliveries"]] == [JULY]
-    # Only the GPU run's month is left: 2 hours at 55.04.
+    # Only the GPU run's month is left: 2 hours at 55.04. The other's 4 hours at 21.50 are reported.
     assert set(published(company.warehouse, record)) == {"110.0800000000"}
+    printed = capsys.readouterr().err
+    assert "published month no longer read: 1 row of detail_restated_figure" in printed
+    assert f"billing month {AUGUST}, billed cost $86.00" in printed
 
 
 def test_a_pruned_warehouse_answers_and_its_packs_verify(

@@ -37,7 +37,8 @@ def settings(root: Path, teams: str) -> Teams:
 
 
 def test_an_account_is_its_units_teams_as_of_the_day(tmp_path: Path) -> None:
-    answer(tmp_path / "organization", "2026-07-01", "ou-ab12-2")
+    # A day without its signs comes last by name.
+    answer(tmp_path / "organization", "20260701", "ou-ab12-2")
     answer(tmp_path / "organization", "2026-07-15", "ou-ab12-3")
     answer(tmp_path / "organization", "2026-08-01", "r-ab12")
     teams = settings(tmp_path, 'organization = "organization"\nunits = {"Research" = "vision", "ou-ab12-3" = "infra"}')
@@ -74,6 +75,10 @@ def test_units_that_are_above_each_other_end_the_search(tmp_path: Path) -> None:
     ("teams", "message"),
     [
         ('units = {"Research" = "vision"}', "needs both units and organization"),
+        (
+            f'accounts = {{"{ACCOUNT}" = "  "}}',
+            "key 'teams.accounts.000033334444': write text without control characters",
+        ),
         ('organization = "organization"\nunits = {"Reserch" = "vision"}', "has the unit Reserch"),
         ('organization = "nowhere"\nunits = {"Research" = "vision"}', "has no answer of AWS Organizations"),
         ('organization = "broken"\nunits = {"Research" = "vision"}', "lacks OrganizationalUnits and Accounts"),

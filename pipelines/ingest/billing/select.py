@@ -70,7 +70,9 @@ def _columns(
     for column in listed.columns:
         named[column.name] = _value(column, found.sources[column.name], first.columns)
     for name in TAG_NAMES:
-        named[f"tag_{name}"] = _first(_filled(tag.column, tag.key if tag.in_map else None) for tag in tried[name])
+        filled = (_filled(tag.column, tag.key if tag.in_map else None) for tag in tried[name])
+        # A tag of spaces has no value.
+        named[f"tag_{name}"] = _first(f"case when trim({value}) <> '' then {value} end" for value in filled)
     named["tag_json"] = tag_json(first.tag_keys)
     return ",\n".join(f"    {value} as {name}" for name, value in named.items())
 
