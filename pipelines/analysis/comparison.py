@@ -11,10 +11,10 @@ from typing import Any
 from pipelines.analysis.compared_runs import Context, Taken, take
 from pipelines.analysis.comparison_faults import (
     SIDE_NAMES,
-    TRAIN_SPLITS,
     costless,
     faults_of,
     first_of,
+    is_training,
     rarely_evaluated,
     support_of,
     warnings_of,
@@ -98,6 +98,10 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
         listed = _estimated(_at_prices(without, judged_on, context), "repriced", registration)
         bare |= {words: _estimated(without, "effective", registration), f"{words}, at list prices,": listed}
     quality = _quality(sides, registration, context.equal_quality)
+    if (borne := _bearing_all(sides)) is not None:
+        words = "if these runs alone paid for what they load"
+        listed = _estimated(_at_prices(borne, judged_on, context), "repriced", registration)
+        bare |= {words: _estimated(borne, "effective", registration), f"{words}, at list prices,": listed}
     shared_evidence = Evidence(
         baseline_runs=len(sides[0].jobs),
         candidate_runs=len(sides[1].jobs),
@@ -244,12 +248,17 @@ def _at_prices(sides: Sides, day: date, context: Context, region: str | None = N
 
     def priced(run: Run) -> Run:
         usd = context.price({**run, "region_id": region or run["region_id"]}, day)
-        whole, attached = run["accelerator_hours"], run["attached_list_cost_usd"]
+        whole, attached, compiled = (
+            run["accelerator_hours"],
+            run["attached_costs"]["list"],
+            run["compiled_costs"]["list"],
+        )
         costs: tuple[float | None, float | None] = None, None
-        if usd is not None and whole and attached is not None and run["accelerator_count"]:
-            cost = float(whole) * usd / run["accelerator_count"] + float(attached)
+        if usd is not None and whole and attached is not None and compiled is not None and run["accelerator_count"]:
+            # What was compiled before it was needed for the target too.
+            own, before = float(whole) * usd / run["accelerator_count"] + float(attached), float(compiled)
             part = run["target_accelerator_hours"]
-            costs = cost, None if part is None else cost * float(part) / float(whole)
+            costs = own + before, None if part is None else own * float(part) / float(whole) + before
         return {**run, "costs": {**run["costs"], "repriced": costs}}
 
     return _changed(sides, priced)
@@ -284,11 +293,37 @@ def _without_storage(sides: Sides) -> Sides:
             else:
                 ratio = 1 - float(attached) / float(whole)
                 costs[basis] = float(whole) * ratio, None if target is None else float(target) * ratio
-        attached, listed = run["attached_list_cost_usd"], run["attached_costs"]["list"]
-        rest = None if attached is None or listed is None else attached - listed
-        return {**run, "costs": costs, "attached_list_cost_usd": rest}
+        none = {basis: None if attached is None else 0 for basis, attached in run["attached_costs"].items()}
+        return {**run, "costs": costs, "attached_costs": none}
 
     return _changed(sides, reduced)
+
+
+def _bearing_all(sides: Sides) -> Sides | None:
+    """The sides with all of what was compiled for their runs; None where no other run loads it.
+
+    Runs of other work may be many and short, and come later: with them each of these bears less.
+    """
+    loading = Counter(run["compile_run_id"] for side in sides for run in side.runs)
+
+    def more(run: Run) -> float:
+        compiler = run["compile_run_id"]
+        return run["loading_run_count"] / loading[compiler] - 1 if compiler else 0.0
+
+    def whole(run: Run) -> Run:
+        if not more(run):
+            return run
+        parts = {basis: None if part is None else float(part) for basis, part in run["compiled_costs"].items()}
+        costs = {
+            basis: tuple(
+                None if None in (cost, part) else float(cost) + part * more(run) for cost in run["costs"][basis]
+            )
+            for basis, part in parts.items()
+        }
+        parts = {basis: None if part is None else part * (1 + more(run)) for basis, part in parts.items()}
+        return {**run, "costs": {**run["costs"], **costs}, "compiled_costs": parts}
+
+    return _changed(sides, whole) if any(more(run) for side in sides for run in side.runs) else None
 
 
 def _changed(sides: Sides, change: Callable[[Run], Run]) -> Sides:
@@ -326,7 +361,7 @@ def _agreement(runs: Sequence[Sequence[Run]], tolerance: float) -> Quality:
     """
     every, target = [*runs[0], *runs[1]], runs[0][0]["target"]
     shown: list[Quality] = []
-    recorded = [{of for run in side for of in run["final"] if of[1] not in TRAIN_SPLITS} for side in runs]
+    recorded = [{of for run in side for of in run["final"] if not is_training(*of)} for side in runs]
     for of in sorted(recorded[0] & recorded[1]):
         own = [run for run in every if of in run["final"]]
         unmeasured = [run["run_id"] for run in own if run["final"][of] is None]
@@ -348,7 +383,7 @@ def _split(runs: Sequence[Run], registration: Registration) -> str:
     if registration.split is not None:
         return registration.split
     splits = [split for run in runs for metric, split in run["final"] if metric == registration.margin.metric]
-    counts = Counter(split for split in splits if split not in TRAIN_SPLITS)
+    counts = Counter(split for split in splits if not is_training("", split))
     return min(counts, key=lambda split: (-counts[split], split), default="")
 
 

@@ -125,7 +125,9 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
             own | WORK | {"started_at": start, "last_seen_at": end} | ended | run.get("record", {})
         )
         made["tracker_attempt"].append(
-            own | {"attempt_no": 1, "started_at": start, "ended_at": end, "last_seen_at": end}
+            own
+            | {"attempt_no": 1, "started_at": start, "ended_at": end, "last_seen_at": end}
+            | {"tokens_seen": run.get("tokens")}
         )
         resource = own | {
             "attempt_no": 1,
@@ -356,6 +358,33 @@ def compiled(**more: Any) -> Callable[[Runs], Runs]:
     return lambda runs: [*(run | (linked if run["kind"] == TRN1 else {}) for run in runs), own]
 
 
+def with_small_runs(**changes: Any) -> Callable[[Runs], Runs]:
+    """The Trainium runs with changes; on each of their machines other work has one of 16 accelerators for 3 minutes."""
+    small = {"kind": TRN1, "hours": 0.05, "loss": None, "is_billed": False, "accelerators": 1}
+    small |= {"record": {"model": "small", "workload_id": "small"}}
+    more = [small | {"run_id": f"small-{n}", "machine": f"i-0trainium{n}", "day": 10 + n} for n in (1, 2, 3)]
+    return lambda runs: [*all_of("trainium", **changes)(runs), *more]
+
+
+def shared_compile(runs: Runs) -> Runs:
+    """The GPU runs of 0.7 of their hours; an hour that compiled is loaded by the Trainium runs, and 60 others later."""
+    shorter = [run | ({"hours": run["hours"] * 0.7} if run["kind"] == P5 else {}) for run in runs]
+    other = {"kind": TRN1, "hours": 0.02, "day": 20, "loss": None}
+    other |= {"record": {"model": "small", "workload_id": "small", "compile_run_id": "compile"}}
+    more = [other | {"run_id": f"other-{number}", "machine": f"i-0other{number}"} for number in range(60)]
+    return [*compiled(hours=1)(shorter), *more]
+
+
+def sized(gpu: dict[str, Any], trainium: dict[str, Any]) -> Callable[[Runs], Runs]:
+    """Runs without a target, each family with its changes."""
+
+    def of_family(run: dict[str, Any]) -> dict[str, Any]:
+        more = gpu if run["kind"] == P5 else trainium
+        return run | more | {"record": NO_TARGET | more.get("record", {})}
+
+    return lambda runs: list(map(of_family, runs))
+
+
 ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     # Of 5,000.00 for days, all falls on 2.648 hours: the bill shows no more of the block.
     # Hours on a dedicated host cost nothing; the bill does not show which of them its price is for.
@@ -389,6 +418,11 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         "run trainium-1 begins with epoch 5 and records no base checkpoint",
     ),
     "target met on the train split": (all_of("trainium", split="train"), "training split"),
+    "target met on a train split by another spelling": (all_of("", split="Train"), "training split"),
+    "a smaller model of the same name": (
+        lambda runs: [run | {"record": {"params_total": 8e9 if run["kind"] == P5 else 1e9}} for run in runs],
+        "1,000,000,000 active parameters in run trainium-1 and 8,000,000,000 active parameters in run",
+    ),
     "compile runs that no run links": (
         added(FAILED | {"run_id": "compile", "record": {"purpose": "compile_only"}}),
         "no billed run loads what run compile compiled",
@@ -449,6 +483,22 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     ),
     "a resource that joins late": (all_of("trainium", joins_after=0.25), "of idle time before that are not compared"),
     # A quarter of an hour each at $21.50: $5.375. The evaluation that meets the target is at the end.
+    # Of the half an hour of the first, 12 accelerators less 3 minutes of one.
+    "accelerators_used below the machine's next to a small run": (
+        with_small_runs(accelerators=4),
+        "used 4 of the 16 accelerators of i-0trainium1, and no run used the others for 6.0 accelerator hours",
+    ),
+    # A quarter of an hour at $21.50 less 3 minutes of a 16th of it: 5.375 - 0.0671875.
+    "a resource that joins late, after a small run": (
+        with_small_runs(joins_after=0.25),
+        "i-0trainium1 joined run trainium-1 15 minutes after its start, and $5.31 of idle time before that",
+    ),
+    # With the whole hour a Trainium run costs 21.50 × (1.655 + 1) / 3 = 19.0275, a GPU run 55.04 × 2.648 × 0.7 / 3 =
+    # 34.007: a saving of 44.0%, which is not shown; with 3 / 63 of the hour it would be 64.1%, which is.
+    "a compile run that many short runs load later": (
+        shared_compile,
+        "if these runs alone paid for what they load neither is shown to be cheaper",
+    ),
     "a resource that leaves before the target": (
         all_of("trainium", leaves_before=0.25),
         "i-0trainium1 left run trainium-1 15 minutes before its target, and $5.38 of idle time after that are not",
@@ -501,6 +551,15 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
             run | {"epoch_tokens": None, "epoch_samples": 1000 if run["kind"] == P5 else 940} for run in runs
         ],
         "an epoch has 940 samples in run trainium-1 and 1,000 in run",
+    ),
+    "epochs whose size is recorded in tokens on one side and in samples on the other": (
+        sized({"epoch_tokens": 1e9}, {"epoch_tokens": None, "epoch_samples": 100}),
+        "epochs are recorded in tokens on GPU and in samples on Trainium, so equal epochs are not shown",
+    ),
+    # A thousand million tokens are one epoch, or ten.
+    "tokens that are counted in a smaller dataset": (
+        sized({"tokens": 1e9, "record": {"dataset_tokens": 1e9}}, {"tokens": 1e9, "record": {"dataset_tokens": 1e8}}),
+        "an epoch has 100,000,000 tokens in run trainium-1 and 1,000,000,000 in run",
     ),
     "killed without an end": (
         added(FAILED | {"run_id": "killed", "is_killed": True}),
