@@ -166,6 +166,7 @@ def warnings_of(taken: Taken, context: Context, quality: Quality) -> list[str]:
         *_hidden(taken, context),
         *_unrecorded(sides),
         *_unsized(sides),
+        *_begun(sides),
         *_one_job(sides),
         *_left_out(taken, context),
         *_unread(taken, context),
@@ -243,6 +244,15 @@ def _unrecorded(sides: Sides) -> Iterator[str]:
         lacking = [run["run_id"] for run in runs if not run[field]]
         if lacking and (field in _ALWAYS or len(lacking) < len(runs)):
             yield f"{first_of(lacking)} record{'s' * (len(lacking) == 1)} no {words}"
+
+
+def _begun(sides: Sides) -> Iterator[str]:
+    """Runs that continue one of their model and dataset that is no part of their job; what all continue is shared."""
+    runs = [run for side in sides for run in side.runs]
+    begun = {run["run_id"]: run["begun_run_id"] for run in runs if run.get("begun_run_id")}
+    if len(begun) < len(runs) or len({*begun.values()}) > 1:
+        for run_id, before in begun.items():
+            yield f"run {run_id} continues run {before} of another workload or machine, which is not compared"
 
 
 def _unsized(sides: Sides) -> Iterator[str]:

@@ -232,6 +232,8 @@ def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:
         if resumed and side == _side(resumed):
             own.append((*side, resumed["run_id"]))
             run["resumed_run_id"] = resumed["run_id"]
+        elif resumed and all(resumed[name] in (None, run[name]) for name in ("model", "dataset")):
+            run["begun_run_id"] = resumed["run_id"]
         keys.append(own)
     for number, run in zip(joined(keys), found.values(), strict=True):
         run["job_id"] = str(number)

@@ -345,6 +345,17 @@ def in_block(fee: str, **more: str) -> Callable[[Runs], Runs]:
     return lambda runs: [run | own.get(run["run_id"], {}) for run in runs]
 
 
+def begun_elsewhere(runs: Runs) -> Runs:
+    """All runs record one base checkpoint; each Trainium run continues an hour of a run that records no target."""
+    base, found = {"base_checkpoint_id": "base"}, []
+    for run in runs:
+        leg = f"{run['run_id']}-a"
+        found.append(run | {"record": base | ({"parent_run_id": leg} if run["kind"] == TRN1 else {})})
+        if run["kind"] == TRN1:
+            found.append(run | {"run_id": leg, "hours": 1, "hour": 8, "loss": None, "record": NO_TARGET})
+    return found
+
+
 NO_TARGET = dict.fromkeys(("target_metric", "target_value", "target_direction"))
 EXPENSIVE = {"like": "trainium-1", "machine": "i-0other", "day": 25, "hours": 1.0}
 FAILED = EXPENSIVE | {"loss": None, "day": 10}
@@ -560,6 +571,10 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "tokens that are counted in a smaller dataset": (
         sized({"tokens": 1e9, "record": {"dataset_tokens": 1e9}}, {"tokens": 1e9, "record": {"dataset_tokens": 1e8}}),
         "an epoch has 100,000,000 tokens in run trainium-1 and 1,000,000,000 in run",
+    ),
+    "a first part that records no target": (
+        begun_elsewhere,
+        "run trainium-1 continues run trainium-1-a of another workload or machine, which is not compared",
     ),
     "killed without an end": (
         added(FAILED | {"run_id": "killed", "is_killed": True}),
