@@ -1,7 +1,7 @@
 """A baseline and a candidate machine of a workload: everything a decision needs of them, by column and cost basis."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from math import fsum
@@ -28,6 +28,8 @@ from pipelines.base.cost import BASES
 SIDES = ("baseline", "candidate")
 # From what part on the storage and network of one side is another amount than that of the other.
 _STORAGE_SHARE = 0.1
+# From what part on the cost of runs after their target is more than that of saving and leaving.
+_AFTER_TARGET = 0.1
 
 
 def compare(
@@ -93,15 +95,10 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
     found = {basis: _estimated(sides, basis, registration) for basis in BASES}
     at_list = {day: _estimated(_at_prices(sides, day, context), "repriced", registration) for day in {judged_on, today}}
     bare = _in_one_region(sides, judged_on, context, registration)
-    if (which := _more_storage(sides)) is not None:
-        without, words = _without_storage(sides), f"without the storage and network {which}"
-        listed = _estimated(_at_prices(without, judged_on, context), "repriced", registration)
-        bare |= {words: _estimated(without, "effective", registration), f"{words}, at list prices,": listed}
     quality = _quality(sides, registration, context.equal_quality)
-    if (borne := _bearing_all(sides)) is not None:
-        words = "if these runs alone paid for what they load"
-        listed = _estimated(_at_prices(borne, judged_on, context), "repriced", registration)
-        bare |= {words: _estimated(borne, "effective", registration), f"{words}, at list prices,": listed}
+    for words, changed in _otherwise(sides):
+        listed = _estimated(_at_prices(changed, judged_on, context), "repriced", registration)
+        bare |= {words: _estimated(changed, "effective", registration), f"{words}, at list prices,": listed}
     shared_evidence = Evidence(
         baseline_runs=len(sides[0].jobs),
         candidate_runs=len(sides[1].jobs),
@@ -262,6 +259,38 @@ def _at_prices(sides: Sides, day: date, context: Context, region: str | None = N
         return {**run, "costs": {**run["costs"], "repriced": costs}}
 
     return _changed(sides, priced)
+
+
+def _otherwise(sides: Sides) -> Iterator[tuple[str, Sides]]:
+    """The sides with other costs that the conclusion must also hold with, and with which, in words."""
+    if (which := _more_storage(sides)) is not None:
+        yield f"without the storage and network {which}", _without_storage(sides)
+    if (borne := _bearing_all(sides)) is not None:
+        yield "if these runs alone paid for what they load", borne
+    if (whole := _to_the_end(sides)) is not None:
+        yield "with what runs cost after they met their target", whole
+
+
+def _to_the_end(sides: Sides) -> Sides | None:
+    """The sides with the whole cost of each run, if those of the cheaper side go on after their target.
+
+    Their final metrics, which are as good as those of the other side, are of all they cost.
+    """
+    samples = [side.sample("effective") for side in sides]
+    if sides[0].measure != "cost_to_target" or samples[0] is None or samples[1] is None:
+        return None
+    cheaper = sides[int(samples[1].unit_cost < samples[0].unit_cost)]
+    costs = [run["costs"]["effective"] for job in cheaper.succeeded for run in job.runs]
+    whole, used = (
+        fsum(map(float, part)) for part in zip(*((own, own if to is None else to) for own, to in costs), strict=True)
+    )
+
+    def to_end(run: Run) -> Run:
+        own = {basis: (cost, None if target is None else cost) for basis, (cost, target) in run["costs"].items()}
+        part = None if run["target_accelerator_hours"] is None else run["accelerator_hours"]
+        return {**run, "costs": own, "target_accelerator_hours": part}
+
+    return _changed(sides, to_end) if whole > (1 + _AFTER_TARGET) * used else None
 
 
 def _more_storage(sides: Sides) -> str | None:

@@ -356,6 +356,21 @@ def begun_elsewhere(runs: Runs) -> Runs:
     return found
 
 
+def going_on(runs: Runs) -> Runs:
+    """GPU runs of 0.36 to 0.4356 hours and Trainium runs of 0.8 to 0.968, as good in the end: a loss of 1.9.
+
+    They meet the target after 8/9 and 1/10 of their hours.
+    """
+    share, met = {P5: 0.45, TRN1: 1.6}, {P5: 8 / 9, TRN1: 1 / 10}
+    found = []
+    for run in runs:
+        hours = run["hours"] * share[run["kind"]]
+        before_end = int(3600 * hours * (1 - met[run["kind"]]))
+        scores = [("eval_loss", "eval", 100 - before_end, 2.04)]
+        found.append(run | {"hours": hours, "loss": run["loss"] - 0.1, "scores": scores})
+    return found
+
+
 NO_TARGET = dict.fromkeys(("target_metric", "target_value", "target_direction"))
 EXPENSIVE = {"like": "trainium-1", "machine": "i-0other", "day": 25, "hours": 1.0}
 FAILED = EXPENSIVE | {"loss": None, "day": 10}
@@ -571,6 +586,12 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "tokens that are counted in a smaller dataset": (
         sized({"tokens": 1e9, "record": {"dataset_tokens": 1e9}}, {"tokens": 1e9, "record": {"dataset_tokens": 1e8}}),
         "an epoch has 100,000,000 tokens in run trainium-1 and 1,000,000,000 in run",
+    ),
+    # Whole runs cost 55.04 × 0.36 = 19.8144 and 21.50 × 0.8 = 17.20: a saving of 13.2%, which is not shown. Up to the
+    # target it would be 90.2%.
+    "a trivial target after which most of the cost is": (
+        going_on,
+        "with what runs cost after they met their target neither is shown to be cheaper",
     ),
     "a first part that records no target": (
         begun_elsewhere,
