@@ -16,6 +16,7 @@ from pipelines.analysis.comparison_faults import (
     first_of,
     is_training,
     rarely_evaluated,
+    shorter,
     support_of,
     warnings_of,
 )
@@ -99,11 +100,12 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
     for words, changed in _otherwise(sides):
         listed = _estimated(_at_prices(changed, judged_on, context), "repriced", registration)
         bare |= {words: _estimated(changed, "effective", registration), f"{words}, at list prices,": listed}
+    known = found["effective"] or found["list"]
     shared_evidence = Evidence(
         baseline_runs=len(sides[0].jobs),
         candidate_runs=len(sides[1].jobs),
         faults=faults_of(sides, registration, quality),
-        warnings=[*warnings_of(taken, context, quality), *rarely_evaluated(sides, found["effective"] or found["list"])],
+        warnings=[*warnings_of(taken, context, quality), *rarely_evaluated(sides, known), *shorter(sides, known)],
         support=[*support_of(taken, quality), *_unpaired(sides, registration)],
         is_registered=registration is not None,
         ending=" on these machines" if any(side.clusters[1] for side in sides) else "",

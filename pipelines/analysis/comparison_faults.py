@@ -34,6 +34,8 @@ EPOCH_KINDS = ("tokens", "samples")
 _SIZE_TOLERANCE = 0.05
 # How many times as often one side may be evaluated up to its target as the other, in all and by the hour.
 _EVALUATION_FACTOR = 2
+# How many times as much work a run of one side may do as one of the other.
+_LENGTH_FACTOR = 2
 
 
 def is_training(metric: str, split: str) -> bool:
@@ -193,6 +195,20 @@ def rarely_evaluated(sides: Sides, found: Estimate | None) -> Iterator[str]:
         yield (
             f"{SIDE_NAMES[rare]} runs were evaluated {every[rare]} up to the target and {SIDE_NAMES[1 - rare]} runs "
             f"{every[1 - rare]}, so the former may have met it much earlier"
+        )
+
+
+def shorter(sides: Sides, found: Estimate | None) -> Iterator[str]:
+    """That the side that costs more did much less in each run: what a run costs to start is a larger part of it."""
+    if sides[0].measure == "cost_to_target" or found is None or found.conclusion in (None, "undecided"):
+        return
+    done = [median(job.units for job in side.succeeded) for side in sides]
+    less = 0 if found.saving > 0 else 1
+    if done[1 - less] > _LENGTH_FACTOR * done[less]:
+        unit = "epoch" if sides[0].measure == "cost_per_epoch" else "million token"
+        yield (
+            f"a run has {done[0]:,.6g} {unit}{'s' * (done[0] != 1)} on GPU and {done[1]:,.6g} on Trainium, so what it "
+            f"costs to start is a larger part on {SIDE_NAMES[less]}"
         )
 
 

@@ -597,6 +597,10 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         begun_elsewhere,
         "run trainium-1 continues run trainium-1-a of another workload or machine, which is not compared",
     ),
+    "runs of one epoch against runs of ten": (
+        sized({"epochs": [(1, 1e9)]}, {"epochs": [(number, number * 1e9) for number in range(1, 11)]}),
+        "a run has 1 epoch on GPU and 10 on Trainium, so what it costs to start is a larger part on GPU",
+    ),
     "killed without an end": (
         added(FAILED | {"run_id": "killed", "is_killed": True}),
         "run killed has no recorded end",
