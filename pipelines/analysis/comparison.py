@@ -21,7 +21,7 @@ from pipelines.analysis.comparison_faults import (
     warnings_of,
 )
 from pipelines.analysis.estimate import Estimate, estimate
-from pipelines.analysis.matched import Run, Side, Sides, generations, job_units, unclear
+from pipelines.analysis.matched import Run, Side, Sides, generations, has_result, job_units, unclear
 from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.verdict import DECIDED, Evidence, claimed, judge, shares_of_evidence, spent
 from pipelines.base.cost import BASES
@@ -58,7 +58,7 @@ def compare(
         **shares_of_evidence(counted or runs),
     }
     if not taken.sides:
-        completed = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
+        completed = [sum(map(has_result, runs)) for runs in taken.kept]
         reason = "no unit of work is measured on every run of both sides"
         for name, kept in zip(SIDE_NAMES, taken.kept, strict=True):
             if runs[0]["target"] and all(run["target_duration_ms"] is None for run in kept):

@@ -238,9 +238,10 @@ def _hidden(taken: Taken, context: Context) -> Iterator[str]:
         found = [(other, [name for name in _WORK if other[name] is None]) for other in alike]
         same = [other for other, missing in found if not missing]
         if same:
+            has, are = ("have", "are") if len(same) > 1 else ("has", "is")
             yield (
-                f"{len(same)} run{'s' * (len(same) != 1)} of the same work on {run['instance_type']} declare "
-                f"the workload {same[0]['workload_id']} and are not compared"
+                f"{first_of([other['run_id'] for other in same])} of the same work on {run['instance_type']} {has} the "
+                f"workload id {same[0]['workload_id']} and {are} not compared"
             )
         lacking = {name for _, missing in found for name in missing}
         if lacking:

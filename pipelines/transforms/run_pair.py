@@ -10,7 +10,7 @@ import polars as pl
 
 from pipelines.analysis import comparison_faults as faults
 from pipelines.analysis.estimate import joined
-from pipelines.analysis.matched import Run, at_once
+from pipelines.analysis.matched import Run, at_once, has_result
 from pipelines.base.cost import BASES
 from pipelines.base.groups import grouped
 from pipelines.transforms import Frames, Row, Rows, run_weakness
@@ -73,7 +73,7 @@ def pairs_of(runs: Sequence[Run]) -> Iterator[tuple[dict[str, str], list[Run], l
     ordered = sorted(runs, key=lambda run: [run[key] or "" for key in (*keys, "run_id")])
     sides = grouped(ordered, lambda run: tuple(run[key] for key in keys))
     # A side on which nothing completed has no cost of completing it.
-    completed = [side for side in sides if any(run["status"] == "completed" for run in sides[side])]
+    completed = [side for side in sides if any(map(has_result, sides[side]))]
     for (workload, currency), group in groupby(completed, key=lambda side: side[:2]):
         by_family = grouped(group, lambda side: side[2])
         for families in FAMILY_PAIRS:

@@ -543,7 +543,13 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     ),
     "a workload id that hides expensive runs": (
         added(EXPENSIVE | {"run_id": "hidden", "day": 12, "record": {"workload_id": "elsewhere"}}),
-        "declare the workload elsewhere",
+        "the workload id elsewhere and",
+    ),
+    "failed runs of a model in another spelling": (
+        added(
+            FAILED | {"run_id": "hidden", "status": "failed", "record": {"model": "Llama", "workload_id": "elsewhere"}}
+        ),
+        "run hidden of the same work on trn1.32xlarge has the workload id elsewhere and is not compared",
     ),
     "failed runs that leave a field of their work out": (
         added(FAILED | {"run_id": "hidden", "status": "failed", "record": {"precision": None}}),
@@ -1339,7 +1345,7 @@ DECIDED: dict[str, tuple[int, str, int, str]] = {
     ),
     "a run under an older label in the days of the pilot": (
         compared([RENAMED[0] | {"day": 17}, *RENAMED[1:]], True, **of_july(14)),
-        *("indicative", 0, "declare the workload elsewhere"),
+        *("indicative", 0, "the workload id elsewhere and"),
     ),
     "a run under an older label that compiled": (
         compared(
@@ -1347,7 +1353,7 @@ DECIDED: dict[str, tuple[int, str, int, str]] = {
             True,
             **of_july(14),
         ),
-        *("indicative", 0, "declare the workload elsewhere"),
+        *("indicative", 0, "the workload id elsewhere and"),
     ),
     "a listed run that is not recorded is missing": (
         compared(sound(), True, listed=listed(*GPUS, "gpu-4"), **of_july(5)),
@@ -1392,6 +1398,10 @@ DECIDED: dict[str, tuple[int, str, int, str]] = {
     "later runs that leave a field out and no registration": (
         compared(later(precision=None), False),
         *("indicative", 0, "of the same work"),
+    ),
+    "runs that were killed after they met their target": (
+        compared(all_of("trainium", status="killed")(sound()), True),
+        *("proven", 0, ""),
     ),
     "one fleet is clustered by day and states it": (
         compared([run | ({"machine": "i-0one"} if run["kind"] == TRN1 else {}) for run in sound()], True),
