@@ -190,11 +190,21 @@ def rarely_evaluated(sides: Sides, found: Estimate | None) -> Iterator[str]:
     rare = 0 if found.saving > 0 else 1
     # A slower machine takes longer from step to step, and a longer run has more hours to be evaluated in.
     is_rare = counts[rare] and counts[1 - rare] > _EVALUATION_FACTOR * counts[rare]
+    gaps = [
+        [job.runs[-1]["evaluation_gap"] for job in side.succeeded if job.runs[-1].get("evaluation_gap")]
+        for side in sides
+    ]
     if is_rare and hours[rare] > _EVALUATION_FACTOR * hours[1 - rare]:
         every = [f"every {between:,.1f} hours" for between in hours]
         yield (
             f"{SIDE_NAMES[rare]} runs were evaluated {every[rare]} up to the target and {SIDE_NAMES[1 - rare]} runs "
             f"{every[1 - rare]}, so the former may have met it much earlier"
+        )
+    elif all(gaps) and median(gaps[rare]) > _EVALUATION_FACTOR * median(gaps[1 - rare]) > 0:
+        after = [f"{median(steps):,.0f} steps" for steps in gaps]
+        yield (
+            f"{SIDE_NAMES[rare]} runs met the target {after[rare]} after the evaluation before or the start, and "
+            f"{SIDE_NAMES[1 - rare]} runs {after[1 - rare]}, so the former may have met it much earlier"
         )
 
 

@@ -599,6 +599,13 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         going_on,
         "with what runs cost after they met their target neither is shown to be cheaper",
     ),
+    "a first evaluation after many more steps on one side": (
+        lambda runs: [
+            run | {"loss": None, "scores": [("eval_loss", "eval", 100 if run["kind"] == P5 else 40, run["loss"])]}
+            for run in runs
+        ],
+        "GPU runs met the target 100 steps after the evaluation before or the start, and Trainium runs 40 steps",
+    ),
     "a first part that records no target": (
         begun_elsewhere,
         "run trainium-1 continues run trainium-1-a of another workload or machine, which is not compared",
