@@ -347,7 +347,7 @@ def _bearing_all(sides: Sides) -> Sides | None:
         parts = {basis: None if part is None else float(part) for basis, part in run["compiled_costs"].items()}
         costs = {
             basis: tuple(
-                None if None in (cost, part) else float(cost) + part * more(run) for cost in run["costs"][basis]
+                None if cost is None or part is None else float(cost) + part * more(run) for cost in run["costs"][basis]
             )
             for basis, part in parts.items()
         }
