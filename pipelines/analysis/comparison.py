@@ -1,7 +1,7 @@
 """A baseline and a candidate machine of a workload: everything a decision needs of them, by column and cost basis."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from math import fsum
@@ -11,16 +11,17 @@ from typing import Any
 from pipelines.analysis.compared_runs import Context, Taken, take
 from pipelines.analysis.comparison_faults import (
     SIDE_NAMES,
-    TRAIN_SPLITS,
     costless,
     faults_of,
     first_of,
+    is_training,
     rarely_evaluated,
+    shorter,
     support_of,
     warnings_of,
 )
 from pipelines.analysis.estimate import Estimate, estimate
-from pipelines.analysis.matched import Run, Side, Sides, generations, job_units, unclear
+from pipelines.analysis.matched import Run, Side, Sides, generations, has_result, job_units, unclear
 from pipelines.analysis.registration import Quality, Registration, judge_quality
 from pipelines.analysis.verdict import DECIDED, Evidence, claimed, judge, shares_of_evidence, spent
 from pipelines.base.cost import BASES
@@ -28,6 +29,8 @@ from pipelines.base.cost import BASES
 SIDES = ("baseline", "candidate")
 # From what part on the storage and network of one side is another amount than that of the other.
 _STORAGE_SHARE = 0.1
+# From what part on the cost of runs after their target is more than that of saving and leaving.
+_AFTER_TARGET = 0.1
 
 
 def compare(
@@ -55,7 +58,7 @@ def compare(
         **shares_of_evidence(counted or runs),
     }
     if not taken.sides:
-        completed = [sum(run["status"] == "completed" for run in runs) for runs in taken.kept]
+        completed = [sum(map(has_result, runs)) for runs in taken.kept]
         reason = "no unit of work is measured on every run of both sides"
         for name, kept in zip(SIDE_NAMES, taken.kept, strict=True):
             if runs[0]["target"] and all(run["target_duration_ms"] is None for run in kept):
@@ -93,16 +96,16 @@ def _rows(taken: Taken, context: Context, shared: Mapping[str, Any]) -> list[dic
     found = {basis: _estimated(sides, basis, registration) for basis in BASES}
     at_list = {day: _estimated(_at_prices(sides, day, context), "repriced", registration) for day in {judged_on, today}}
     bare = _in_one_region(sides, judged_on, context, registration)
-    if (which := _more_storage(sides)) is not None:
-        without, words = _without_storage(sides), f"without the storage and network {which}"
-        listed = _estimated(_at_prices(without, judged_on, context), "repriced", registration)
-        bare |= {words: _estimated(without, "effective", registration), f"{words}, at list prices,": listed}
     quality = _quality(sides, registration, context.equal_quality)
+    for words, changed in _otherwise(sides):
+        listed = _estimated(_at_prices(changed, judged_on, context), "repriced", registration)
+        bare |= {words: _estimated(changed, "effective", registration), f"{words}, at list prices,": listed}
+    known = found["effective"] or found["list"]
     shared_evidence = Evidence(
         baseline_runs=len(sides[0].jobs),
         candidate_runs=len(sides[1].jobs),
         faults=faults_of(sides, registration, quality),
-        warnings=[*warnings_of(taken, context, quality), *rarely_evaluated(sides, found["effective"] or found["list"])],
+        warnings=[*warnings_of(taken, context, quality), *rarely_evaluated(sides, known), *shorter(sides, known)],
         support=[*support_of(taken, quality), *_unpaired(sides, registration)],
         is_registered=registration is not None,
         ending=" on these machines" if any(side.clusters[1] for side in sides) else "",
@@ -244,15 +247,52 @@ def _at_prices(sides: Sides, day: date, context: Context, region: str | None = N
 
     def priced(run: Run) -> Run:
         usd = context.price({**run, "region_id": region or run["region_id"]}, day)
-        whole, attached = run["accelerator_hours"], run["attached_list_cost_usd"]
+        whole, attached, compiled = (
+            run["accelerator_hours"],
+            run["attached_costs"]["list"],
+            run["compiled_costs"]["list"],
+        )
         costs: tuple[float | None, float | None] = None, None
-        if usd is not None and whole and attached is not None and run["accelerator_count"]:
-            cost = float(whole) * usd / run["accelerator_count"] + float(attached)
+        if usd is not None and whole and attached is not None and compiled is not None and run["accelerator_count"]:
+            # What was compiled before it was needed for the target too.
+            own, before = float(whole) * usd / run["accelerator_count"] + float(attached), float(compiled)
             part = run["target_accelerator_hours"]
-            costs = cost, None if part is None else cost * float(part) / float(whole)
+            costs = own + before, None if part is None else own * float(part) / float(whole) + before
         return {**run, "costs": {**run["costs"], "repriced": costs}}
 
     return _changed(sides, priced)
+
+
+def _otherwise(sides: Sides) -> Iterator[tuple[str, Sides]]:
+    """The sides with other costs that the conclusion must also hold with, and with which, in words."""
+    if (which := _more_storage(sides)) is not None:
+        yield f"without the storage and network {which}", _without_storage(sides)
+    if (borne := _bearing_all(sides)) is not None:
+        yield "if these runs alone paid for what they load", borne
+    if (whole := _to_the_end(sides)) is not None:
+        yield "with what runs cost after they met their target", whole
+
+
+def _to_the_end(sides: Sides) -> Sides | None:
+    """The sides with the whole cost of each run, if those of the cheaper side go on after their target.
+
+    Their final metrics, which are as good as those of the other side, are of all they cost.
+    """
+    samples = [side.sample("effective") for side in sides]
+    if sides[0].measure != "cost_to_target" or samples[0] is None or samples[1] is None:
+        return None
+    cheaper = sides[int(samples[1].unit_cost < samples[0].unit_cost)]
+    costs = [run["costs"]["effective"] for job in cheaper.succeeded for run in job.runs]
+    whole, used = (
+        fsum(map(float, part)) for part in zip(*((own, own if to is None else to) for own, to in costs), strict=True)
+    )
+
+    def to_end(run: Run) -> Run:
+        own = {basis: (cost, None if target is None else cost) for basis, (cost, target) in run["costs"].items()}
+        part = None if run["target_accelerator_hours"] is None else run["accelerator_hours"]
+        return {**run, "costs": own, "target_accelerator_hours": part}
+
+    return _changed(sides, to_end) if whole > (1 + _AFTER_TARGET) * used else None
 
 
 def _more_storage(sides: Sides) -> str | None:
@@ -284,11 +324,37 @@ def _without_storage(sides: Sides) -> Sides:
             else:
                 ratio = 1 - float(attached) / float(whole)
                 costs[basis] = float(whole) * ratio, None if target is None else float(target) * ratio
-        attached, listed = run["attached_list_cost_usd"], run["attached_costs"]["list"]
-        rest = None if attached is None or listed is None else attached - listed
-        return {**run, "costs": costs, "attached_list_cost_usd": rest}
+        none = {basis: None if attached is None else 0 for basis, attached in run["attached_costs"].items()}
+        return {**run, "costs": costs, "attached_costs": none}
 
     return _changed(sides, reduced)
+
+
+def _bearing_all(sides: Sides) -> Sides | None:
+    """The sides with all of what was compiled for their runs; None where no other run loads it.
+
+    Runs of other work may be many and short, and come later: with them each of these bears less.
+    """
+    loading = Counter(run["compile_run_id"] for side in sides for run in side.runs)
+
+    def more(run: Run) -> float:
+        compiler = run["compile_run_id"]
+        return run["loading_run_count"] / loading[compiler] - 1 if compiler else 0.0
+
+    def whole(run: Run) -> Run:
+        if not more(run):
+            return run
+        parts = {basis: None if part is None else float(part) for basis, part in run["compiled_costs"].items()}
+        costs = {
+            basis: tuple(
+                None if cost is None or part is None else float(cost) + part * more(run) for cost in run["costs"][basis]
+            )
+            for basis, part in parts.items()
+        }
+        parts = {basis: None if part is None else part * (1 + more(run)) for basis, part in parts.items()}
+        return {**run, "costs": {**run["costs"], **costs}, "compiled_costs": parts}
+
+    return _changed(sides, whole) if any(more(run) for side in sides for run in side.runs) else None
 
 
 def _changed(sides: Sides, change: Callable[[Run], Run]) -> Sides:
@@ -326,7 +392,7 @@ def _agreement(runs: Sequence[Sequence[Run]], tolerance: float) -> Quality:
     """
     every, target = [*runs[0], *runs[1]], runs[0][0]["target"]
     shown: list[Quality] = []
-    recorded = [{of for run in side for of in run["final"] if of[1] not in TRAIN_SPLITS} for side in runs]
+    recorded = [{of for run in side for of in run["final"] if not is_training(*of)} for side in runs]
     for of in sorted(recorded[0] & recorded[1]):
         own = [run for run in every if of in run["final"]]
         unmeasured = [run["run_id"] for run in own if run["final"][of] is None]
@@ -348,7 +414,7 @@ def _split(runs: Sequence[Run], registration: Registration) -> str:
     if registration.split is not None:
         return registration.split
     splits = [split for run in runs for metric, split in run["final"] if metric == registration.margin.metric]
-    counts = Counter(split for split in splits if split not in TRAIN_SPLITS)
+    counts = Counter(split for split in splits if not is_training("", split))
     return min(counts, key=lambda split: (-counts[split], split), default="")
 
 

@@ -1,9 +1,10 @@
 """What makes the runs of two machines unlike, and what leaves their comparison open to objections."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from math import fsum
 from statistics import median
+from typing import Any
 
 from pipelines.analysis.compared_runs import Context, Taken, starts_of
 from pipelines.analysis.estimate import Estimate
@@ -27,19 +28,29 @@ FIELDS = {
 _WORK = FIELDS | {"target": "target"}
 # What no work is without; some have no sequence, and no source records every batch and precision.
 _ALWAYS = ("model", "dataset")
-TRAIN_SPLITS = ("train", "training")
-# By what epochs are compared, the first that both sides record, and how far one may be from the dataset or another.
+# By what epochs are compared, the first that both sides record, and how far one may be from the dataset or another, and
+# a model from another.
 EPOCH_KINDS = ("tokens", "samples")
-_DATASET_TOLERANCE = 0.05
+_SIZE_TOLERANCE = 0.05
 # How many times as often one side may be evaluated up to its target as the other, in all and by the hour.
 _EVALUATION_FACTOR = 2
+# How many times as much work a run of one side may do as one of the other.
+_LENGTH_FACTOR = 2
+
+
+def is_training(metric: str, split: str) -> bool:
+    """Whether an evaluation is of the data that was trained on, by its split or the name of its metric."""
+    return any(name.strip().casefold().startswith("train") for name in (metric, split))
 
 
 def faults_of(sides: Sides, registration: Registration | None, quality: Quality) -> list[str]:
     """What makes the runs unlike; a declared workload id does not make them alike."""
     runs = [run for side in sides for run in side.runs]
     faults = work_faults([side.runs for side in sides])
-    if sides[0].measure == "cost_to_target" and any(run["target_split"] in TRAIN_SPLITS for run in runs):
+    if sides[0].measure == "cost_to_target" and any(
+        run["target"] and run["target_split"] is not None and is_training(run["target"][0], run["target_split"])
+        for run in runs
+    ):
         faults.append("the target was met on the training split, which shows no quality")
     impossible = [run["run_id"] for run in runs if run["is_impossible"]]
     if sides[0].measure == "cost_per_million_tokens" and impossible:
@@ -49,7 +60,7 @@ def faults_of(sides: Sides, registration: Registration | None, quality: Quality)
         )
     if registration is not None:
         margin = registration.margin
-        if registration.split in TRAIN_SPLITS:
+        if is_training(margin.metric, registration.split or ""):
             faults.append(f"registration {registration.name} is of the training split, which shows no quality")
         declared = sorted({run["target_words"] for run in runs})
         other = next((run for run in runs if run["target"] and run["target"][0] == margin.metric), None)
@@ -74,7 +85,13 @@ def work_faults(sides: Sequence[Sequence[Run]]) -> list[str]:
         if len(known) > 1:
             shown = sorted(str(value) if value not in (None, "") else "none" for value in known)
             faults.append(f"runs of the workload have different {words}: {' and '.join(shown)}")
-    odd = [run for run in runs if run["tokens_per_dataset"] and abs(run["tokens_per_dataset"] - 1) > _DATASET_TOLERANCE]
+    sized = sorted((run for run in runs if run["params_active"]), key=lambda run: run["params_active"])
+    if sized and sized[-1]["params_active"] > sized[0]["params_active"] * (1 + _SIZE_TOLERANCE):
+        words = [
+            f"{run['params_active']:,.0f} active parameters in run {run['run_id']}" for run in (sized[0], sized[-1])
+        ]
+        faults.append(f"the model has {words[0]} and {words[1]}")
+    odd = [run for run in runs if run["tokens_per_dataset"] and abs(run["tokens_per_dataset"] - 1) > _SIZE_TOLERANCE]
     if odd:
         faults.append(
             f"an epoch of run {odd[0]['run_id']} has {odd[0]['tokens_per_dataset']:.1%} of the dataset's tokens: "
@@ -85,11 +102,34 @@ def work_faults(sides: Sequence[Sequence[Run]]) -> list[str]:
         if all(known):
             ordered = sorted((run for side in known for run in side), key=lambda run: run["epoch_sizes"][kind])
             least, most = (run["epoch_sizes"][kind] for run in (ordered[0], ordered[-1]))
-            if most > least * (1 + _DATASET_TOLERANCE):
+            if most > least * (1 + _SIZE_TOLERANCE):
                 words = f"an epoch has {least:,.0f} {kind} in run {ordered[0]['run_id']} and {most:,.0f} in run"
-                faults.append(f"{words} {ordered[-1]['run_id']}, more than {_DATASET_TOLERANCE:.0%} apart")
+                faults.append(f"{words} {ordered[-1]['run_id']}, more than {_SIZE_TOLERANCE:.0%} apart")
             break
     return faults
+
+
+def epoch_sizes(about: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]], is_resumed: bool) -> dict[str, float]:
+    """Tokens and samples of an epoch that is a pass over the dataset, as far as recorded of the whole job.
+
+    Where a run records no epoch, its tokens are counted in datasets. A run that is resumed may count on from before:
+    the tokens between its epochs show their size.
+    """
+    count = about["epoch_completed_count"]
+    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not count:
+        return {}
+    if not epochs:
+        return {"tokens": float(about["dataset_tokens"])} if about["dataset_tokens"] else {}
+    if is_resumed:
+        rows = sorted((row for row in epochs if row["tokens_seen"]), key=lambda row: row["epoch_index"])
+        done = fsum(float(row["fraction"]) for row in rows[1:])
+        return {"tokens": float(rows[-1]["tokens_seen"] - rows[0]["tokens_seen"]) / done} if done else {}
+    seen = {kind: about[f"epoch_{kind}_seen_count"] for kind in EPOCH_KINDS}
+    return {kind: float(total) / float(count) for kind, total in seen.items() if total}
+
+
+def target_words(target: tuple[str, str, float] | None) -> str:
+    return "no target" if target is None else f"{target[0]} {'>=' if target[1] == 'max' else '<='} {target[2]:g}"
 
 
 def costless(sides: Sides, basis: str) -> list[str]:
@@ -127,6 +167,8 @@ def warnings_of(taken: Taken, context: Context, quality: Quality) -> list[str]:
         *warnings,
         *_hidden(taken, context),
         *_unrecorded(sides),
+        *_unsized(sides),
+        *_begun(sides),
         *_one_job(sides),
         *_left_out(taken, context),
         *_unread(taken, context),
@@ -148,11 +190,35 @@ def rarely_evaluated(sides: Sides, found: Estimate | None) -> Iterator[str]:
     rare = 0 if found.saving > 0 else 1
     # A slower machine takes longer from step to step, and a longer run has more hours to be evaluated in.
     is_rare = counts[rare] and counts[1 - rare] > _EVALUATION_FACTOR * counts[rare]
+    gaps = [
+        [job.runs[-1]["evaluation_gap"] for job in side.succeeded if job.runs[-1].get("evaluation_gap")]
+        for side in sides
+    ]
     if is_rare and hours[rare] > _EVALUATION_FACTOR * hours[1 - rare]:
         every = [f"every {between:,.1f} hours" for between in hours]
         yield (
             f"{SIDE_NAMES[rare]} runs were evaluated {every[rare]} up to the target and {SIDE_NAMES[1 - rare]} runs "
             f"{every[1 - rare]}, so the former may have met it much earlier"
+        )
+    elif all(gaps) and median(gaps[rare]) > _EVALUATION_FACTOR * median(gaps[1 - rare]) > 0:
+        after = [f"{median(steps):,.0f} steps" for steps in gaps]
+        yield (
+            f"{SIDE_NAMES[rare]} runs met the target {after[rare]} after the evaluation before or the start, and "
+            f"{SIDE_NAMES[1 - rare]} runs {after[1 - rare]}, so the former may have met it much earlier"
+        )
+
+
+def shorter(sides: Sides, found: Estimate | None) -> Iterator[str]:
+    """That the side that costs more did much less in each run: what a run costs to start is a larger part of it."""
+    if sides[0].measure == "cost_to_target" or found is None or found.conclusion in (None, "undecided"):
+        return
+    done = [median(job.units for job in side.succeeded) for side in sides]
+    less = 0 if found.saving > 0 else 1
+    if done[1 - less] > _LENGTH_FACTOR * done[less]:
+        unit = "epoch" if sides[0].measure == "cost_per_epoch" else "million token"
+        yield (
+            f"a run has {done[0]:,.6g} {unit}{'s' * (done[0] != 1)} on GPU and {done[1]:,.6g} on Trainium, so what it "
+            f"costs to start is a larger part on {SIDE_NAMES[less]}"
         )
 
 
@@ -182,9 +248,10 @@ def _hidden(taken: Taken, context: Context) -> Iterator[str]:
         found = [(other, [name for name in _WORK if other[name] is None]) for other in alike]
         same = [other for other, missing in found if not missing]
         if same:
+            has, are = ("have", "are") if len(same) > 1 else ("has", "is")
             yield (
-                f"{len(same)} run{'s' * (len(same) != 1)} of the same work on {run['instance_type']} declare "
-                f"the workload {same[0]['workload_id']} and are not compared"
+                f"{first_of([other['run_id'] for other in same])} of the same work on {run['instance_type']} {has} the "
+                f"workload id {same[0]['workload_id']} and {are} not compared"
             )
         lacking = {name for _, missing in found for name in missing}
         if lacking:
@@ -204,6 +271,23 @@ def _unrecorded(sides: Sides) -> Iterator[str]:
         lacking = [run["run_id"] for run in runs if not run[field]]
         if lacking and (field in _ALWAYS or len(lacking) < len(runs)):
             yield f"{first_of(lacking)} record{'s' * (len(lacking) == 1)} no {words}"
+
+
+def _begun(sides: Sides) -> Iterator[str]:
+    """Runs that continue one of their model and dataset that is no part of their job; what all continue is shared."""
+    runs = [run for side in sides for run in side.runs]
+    begun = {run["run_id"]: run["begun_run_id"] for run in runs if run.get("begun_run_id")}
+    if len(begun) < len(runs) or len({*begun.values()}) > 1:
+        for run_id, before in begun.items():
+            yield f"run {run_id} continues run {before} of another workload or machine, which is not compared"
+
+
+def _unsized(sides: Sides) -> Iterator[str]:
+    """That the sides record the size of their epochs, but not in one unit: unknown is not equal."""
+    sizes = [{kind for run in side.runs for kind in run["epoch_sizes"]} for side in sides]
+    if sides[0].measure == "cost_per_epoch" and any(sizes) and not sizes[0] & sizes[1]:
+        words = [" and ".join(sorted(kinds)) or "neither tokens nor samples" for kinds in sizes]
+        yield f"epochs are recorded in {words[0]} on GPU and in {words[1]} on Trainium, so equal epochs are not shown"
 
 
 def first_of(run_ids: Sequence[str]) -> str:

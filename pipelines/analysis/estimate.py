@@ -129,7 +129,11 @@ def estimate(baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int
         what = "pairs" if pairs else "runs a side"
         return Estimate(method, saving, missing=f"{words} independent {what}; an interval needs {FEWEST_CLUSTERS}")
     if np.isnan(low):
-        return Estimate(method, saving, missing="all runs of a side cost the same, so nothing shows how costs vary")
+        varies = all(_variance(side.residuals, side.clusters)[0] > _NO_VARIANCE for side in (baseline, candidate))
+        equal = (
+            "the costs of all registered pairs have the same ratio" if varies else "all runs of a side cost the same"
+        )
+        return Estimate(method, saving, missing=f"{equal}, so nothing shows how costs vary")
     # A wide interval of few runs has no meaningful upper end.
     ends = [1 - float(np.exp(min(end, np.log(1e6)))) for end in (high, low)]
     return Estimate(method, saving, ends[0], ends[1])

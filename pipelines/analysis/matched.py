@@ -147,6 +147,11 @@ def has_failed(run: Run) -> bool:
     return run["status"] in FAILED
 
 
+def has_result(run: Run) -> bool:
+    """Whether a run completed, or met its target however it ended."""
+    return run["status"] == "completed" or run["target_duration_ms"] is not None
+
+
 def result_at(run: Run) -> datetime:
     """When a run met its target, or ended."""
     if run["target_duration_ms"] is None:

@@ -13,7 +13,7 @@ import polars as pl
 
 from pipelines.analysis.compared_runs import Context
 from pipelines.analysis.comparison import SIDES, compare
-from pipelines.analysis.matched import FAILED, Run, has_failed
+from pipelines.analysis.matched import FAILED, Run, has_failed, has_result
 from pipelines.analysis.registration import registrations_by_workload
 from pipelines.base.groups import grouped
 from pipelines.transforms import Row, Rows, run_pair
@@ -115,7 +115,7 @@ def left_out(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run
     """
     described = {row["run_id"]: row for row in table["dim_run"].select(_LEFT_OUT).to_dicts()}
     counted = {run["run_id"] for run in runs}
-    completed = {_side(run) for run in runs if run["status"] == "completed"}
+    completed = {_side(run) for run in runs if has_result(run)}
     first = _first_month(runs)
     found: list[Run] = []
     for cost in table["fct_run_cost"].iter_rows(named=True):
@@ -199,10 +199,17 @@ def _context(runs: Sequence[Run], residual: pl.DataFrame, prices: pl.DataFrame, 
 
 
 def _may_be_same(other: Run, run: Run) -> bool:
-    """Whether a run records nothing but what `run` does, its model or its dataset at the least: null is unknown."""
+    """Whether a run records nothing but what `run` does, its model or its dataset at the least: null is unknown.
+
+    However names are spelled in case and at their ends.
+    """
     is_named = run["model"] and (other["model"] or other["dataset"])
-    return bool(is_named) and all(other[name] in (None, run[name]) for name in FIELDS)
+    return bool(is_named) and all(other[name] is None or _folded(other[name]) == _folded(run[name]) for name in FIELDS)
+
+
+def _folded(value: Any) -> Any:
+    return value.strip().casefold() if isinstance(value, str) else value
 
 
 def _machine_and_model(run: Run, model: str | None) -> tuple[Any, ...]:
-    return run["instance_type"], run["billing_currency"], run["origin_checkpoint_id"], model
+    return run["instance_type"], run["billing_currency"], run["origin_checkpoint_id"], _folded(model)

@@ -15,10 +15,18 @@ _NEAR = 1e-6
 def evaluated(evaluation: pl.DataFrame, dim_run: pl.DataFrame) -> Mapping[str, Row]:
     """By run: the `final` value by metric and split; `still`, those with one value at several steps; `target_split`,
     of the first evaluation that met the target, `target_at`, its time, and `evaluation_count`, how often the target's
-    metric was evaluated on that split until then; `evaluations`, a number for each step, metric, split and value, the
+    metric was evaluated on that split until then, and `evaluation_gap`, the steps since the time before or the start;
+    `evaluations`, a number for each step, metric, split and value, the
     same in all runs; `near_evaluations`, the same number also where values are nearly equal. A run that is not there
     has none."""
-    none = {"target_split": None, "target_at": None, "evaluation_count": 0, "evaluations": (), "near_evaluations": ()}
+    none = {
+        "evaluation_gap": None,
+        "target_split": None,
+        "target_at": None,
+        "evaluation_count": 0,
+        "evaluations": (),
+        "near_evaluations": (),
+    }
     found: defaultdict[str, Row] = defaultdict(lambda: {"final": {}, "still": set(), **none})
     values = evaluation.sort("evaluated_at", "step", "evaluation_no", nulls_last=True)
     of_split = values.group_by("run_id", "metric", "split", maintain_order=True).agg(
@@ -40,7 +48,11 @@ def evaluated(evaluation: pl.DataFrame, dim_run: pl.DataFrame) -> Mapping[str, R
     )
     is_of_split = (pl.col("split") == pl.col("target_split")) & (pl.col("evaluated_at") <= pl.col("target_at"))
     until = of_target.join(met, on="run_id", how="left").filter(is_of_split | pl.col("target_at").is_null())
-    count = until.group_by("run_id").agg(evaluation_count=pl.struct("step", "evaluated_at").n_unique())
+    steps = pl.col("step").drop_nulls().unique().sort().tail(2)
+    count = until.group_by("run_id").agg(
+        evaluation_count=pl.struct("step", "evaluated_at").n_unique(),
+        evaluation_gap=pl.when(steps.len() > 1).then(steps.last() - steps.first()).otherwise(steps.last()),
+    )
     for row in count.join(met, on="run_id", how="left").iter_rows(named=True):
         found[row.pop("run_id")] |= row
     same = values.join(_numbers(values), on=_VALUE, nulls_equal=True).group_by("run_id")

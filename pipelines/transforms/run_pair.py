@@ -1,5 +1,6 @@
 """The runs of a baseline and a candidate machine that share a workload and a currency, with what makes them alike."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby, product
@@ -9,12 +10,12 @@ import polars as pl
 
 from pipelines.analysis import comparison_faults as faults
 from pipelines.analysis.estimate import joined
-from pipelines.analysis.matched import Run, at_once
+from pipelines.analysis.matched import Run, at_once, has_result
 from pipelines.base.cost import BASES
 from pipelines.base.groups import grouped
 from pipelines.transforms import Frames, Row, Rows, run_weakness
 from pipelines.transforms.run_evaluation import evaluated
-from pipelines.transforms.run_weakness import JOIN_GRACE, epoch_sizes, uncertain, uncompiled, undiscounted, warm_starts
+from pipelines.transforms.run_weakness import JOIN_GRACE, uncertain, uncompiled, undiscounted, warm_starts
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
 FAMILY_PAIRS = (("gpu", "trainium"),)
@@ -26,9 +27,9 @@ PAIR_KEY = (
 FIELDS = (*faults.FIELDS, "target")
 # What a run takes over from its description, what is judged by it, what it takes over from its cost; and of a stay and
 # an evaluation.
-_DESCRIBED = ("workload_id", "purpose", "started_at", "ended_at", "is_end_inferred", *faults.FIELDS)
+_DESCRIBED = ("workload_id", "purpose", "started_at", "ended_at", "is_end_inferred", "compile_run_id", *faults.FIELDS)
 _JUDGED = (
-    *("run_id", "status", "compile_run_id", "tokens_seen_count", "tokens_unit", "dataset_tokens", "epoch_unit"),
+    *("run_id", "status", "tokens_seen_count", "tokens_unit", "dataset_tokens", "epoch_unit"),
     *("epoch_completed_count", "epoch_tokens_seen_count", "epoch_samples_seen_count"),
     *("target_metric", "target_direction", "target_value"),
 )
@@ -72,7 +73,7 @@ def pairs_of(runs: Sequence[Run]) -> Iterator[tuple[dict[str, str], list[Run], l
     ordered = sorted(runs, key=lambda run: [run[key] or "" for key in (*keys, "run_id")])
     sides = grouped(ordered, lambda run: tuple(run[key] for key in keys))
     # A side on which nothing completed has no cost of completing it.
-    completed = [side for side in sides if any(run["status"] == "completed" for run in sides[side])]
+    completed = [side for side in sides if any(map(has_result, sides[side]))]
     for (workload, currency), group in groupby(completed, key=lambda side: side[:2]):
         by_family = grouped(group, lambda side: side[2])
         for families in FAMILY_PAIRS:
@@ -88,7 +89,8 @@ def runs_of(table: Frames) -> list[Run]:
     """
     described = {row["run_id"]: row for row in table["dim_run"].select(*_DESCRIBED, *_JUDGED).iter_rows(named=True)}
     found = _billed_runs(described, table["fct_run_cost"], table["fct_interval_cost"])
-    bases = dict(table["stg_tracker__run"].select("run_id", "base_checkpoint_id").iter_rows())
+    recorded = table["stg_tracker__run"].select("run_id", "base_checkpoint_id", "params_active")
+    own = {row.pop("run_id"): row for row in recorded.iter_rows(named=True)}
     resource = table["stg_tracker__resource"].filter(~pl.col("is_any_machine")).select(_STAY)
     machine = table["fct_run_machine"].filter(~pl.col("is_any_machine"))
     machines = _rows_by("run_id", machine)
@@ -114,10 +116,9 @@ def runs_of(table: Frames) -> list[Run]:
         about = described[run_id]
         target = about["target_metric"], about["target_direction"], about["target_value"]
         run["target"] = None if None in target else target
-        run["target_words"] = target_words(run["target"])
+        run["target_words"] = faults.target_words(run["target"])
         run["machines"] = sorted({one["resource_id"] for of in (machines, shared) for one in of.get(run_id, [])})
-        run["base_checkpoint_id"] = bases.get(run_id)
-        run |= evaluations[run_id]
+        run |= own[run_id] | evaluations[run_id]
         run["epochs"] = {row["epoch_index"]: row["fraction"] for row in epochs.get(run_id, [])}
         counts = {row["tokens_seen"] for row in (*epochs.get(run_id, []), *saves.get(run_id, []))}
         run["token_counts"] = sorted(filter(None, counts))
@@ -138,7 +139,7 @@ def runs_of(table: Frames) -> list[Run]:
     _add_jobs(found, table["dim_run_ancestor"])
     for run_id, run in found.items():
         about = described[run_id]
-        run["epoch_sizes"] = epoch_sizes(about, epochs.get(run_id, []) if "resumed_run_id" in run else None)
+        run["epoch_sizes"] = faults.epoch_sizes(about, epochs.get(run_id, []), "resumed_run_id" in run)
         tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
         run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
     return list(found.values())
@@ -155,16 +156,17 @@ def _billed_runs(
     """
     targets = {row["run_id"]: row for row in fct_interval_cost.iter_rows(named=True)}
     paying = (described[run_id] for run_id in fct_run_cost.filter("is_billed")["run_id"])
-    linked = {run["compile_run_id"] for run in paying if run["purpose"] != "compile_only"}
+    linked = Counter(run["compile_run_id"] for run in paying if run["purpose"] != "compile_only")
     billed = fct_run_cost.filter("is_billed", pl.col("accelerator_family").is_in(["gpu", "trainium"]))
     return {
         cost["run_id"]: _billed_run(cost, described[cost["run_id"]], targets.get(cost["run_id"]))
+        | {"loading_run_count": linked[described[cost["run_id"]]["compile_run_id"]]}
         for cost in billed.iter_rows(named=True)
         if cost["instance_type"] != "mixed" and _is_compared(described[cost["run_id"]], linked)
     }
 
 
-def _is_compared(run: Mapping[str, Any], linked: set[str]) -> bool:
+def _is_compared(run: Mapping[str, Any], linked: Mapping[str | None, int]) -> bool:
     has_trained = (run["tokens_seen_count"] or 0) > 0 or (run["epoch_completed_count"] or 0) > 0
     return run["purpose"] != "compile_only" or run["run_id"] not in linked or has_trained
 
@@ -180,7 +182,7 @@ def _billed_run(cost: Mapping[str, Any], run: Mapping[str, Any], target: Mapping
         "status": "failed" if is_compiler and run["status"] == "completed" else run["status"],
         "target_accelerator_hours": hours[1],
         "target_duration_ms": reached.get("duration_ms"),
-        "attached_list_cost_usd": _sum(cost["attached_list_cost_usd"], cost["list_compile_part_usd"]),
+        "compiled_costs": {basis: cost[f"{basis}_compile_part_usd"] for basis in BASES},
         "is_free": cost["accelerator_hours"] and cost["effective_cost_usd"] == cost["attached_cost_usd"],
         "attached_costs": {"effective": cost["attached_cost_usd"], "list": cost["attached_list_cost_usd"]},
         "epoch_completed_count": epochs if run["epoch_unit"] == "dataset_pass" and epochs > 0 else None,
@@ -202,10 +204,6 @@ def _sum(cost: Decimal | None, compiled: Decimal | None) -> Decimal | None:
 
 def _rows_by(column: str, frame: pl.DataFrame) -> dict[str, Rows]:
     return frame.rows_by_key(column, named=True, include_key=True)
-
-
-def target_words(target: tuple[str, str, float] | None) -> str:
-    return "no target" if target is None else f"{target[0]} {'>=' if target[1] == 'max' else '<='} {target[2]:g}"
 
 
 def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:
@@ -234,6 +232,8 @@ def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:
         if resumed and side == _side(resumed):
             own.append((*side, resumed["run_id"]))
             run["resumed_run_id"] = resumed["run_id"]
+        elif resumed and all(resumed[name] in (None, run[name]) for name in ("model", "dataset")):
+            run["begun_run_id"] = resumed["run_id"]
         keys.append(own)
     for number, run in zip(joined(keys), found.values(), strict=True):
         run["job_id"] = str(number)

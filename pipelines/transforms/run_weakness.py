@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Mapping, Set
 from datetime import datetime, timedelta
 from math import fsum
-from typing import Any
 
-from pipelines.analysis.comparison_faults import EPOCH_KINDS
 from pipelines.analysis.matched import Run
 from pipelines.transforms import Row, Rows
 
@@ -86,28 +84,49 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
         end = "has no recorded end" if run["is_end_inferred"] else "has an unknown end"
         yield f"run {run_id} {end}: it counts as failed"
 
-    def is_shared(machine: str, since: datetime = begun, until: datetime = run["ended_at"]) -> bool:
-        others = [stay for stay in on_machine[machine] if stay["run_id"] != run_id]
-        return any(stay["joined_at"] < until and stay["left_at"] > since for stay in others)
+    def free_hours(machine: str, count: int | None, since: datetime, until: datetime) -> float:
+        """The hours of the whole machine between two moments that no other run claims."""
+        others = (stay for stay in on_machine[machine] if stay["run_id"] != run_id)
+        claimed = fsum(
+            _hours(max(stay["joined_at"], since), min(stay["left_at"], until))
+            * ((stay["accelerators_used"] or count or 1) / (count or 1))
+            for stay in others
+        )
+        return _hours(since, until) - claimed
 
     for stay in stays:
         machine, used, whole = stay["resource_id"], stay["accelerators_used"], stay["accelerator_count"]
-        if used and whole and used < whole and not is_shared(machine):
-            yield (
-                f"run {run_id} used {used} of the {whole} accelerators of {machine} and no run used the others: their "
-                "cost is idle and not compared"
-            )
-            break
+        if used and whole and used < whole:
+            since, until = stay["joined_at"], stay["left_at"]
+            own = _hours(since, until) * used
+            unused = whole * free_hours(machine, whole, since, until) - own
+            if unused > _LEAST_SHARE * own:
+                yield (
+                    f"run {run_id} used {used} of the {whole} accelerators of {machine}, and no run used the others "
+                    f"for {unused:,.1f} accelerator hours: their cost is idle and not compared"
+                )
+                break
+    counts = {stay["resource_id"]: stay["accelerator_count"] for stay in stays}
+
+    def idle_usd(machine: str, since: datetime, until: datetime) -> float:
+        """The most that the machine can have idled between two moments, of what it idled in each hour."""
+        usd = 0.0
+        for hour in idle.get(machine, ()):
+            begins, ends = max(hour["hour_started_at"], since), min(hour["hour_started_at"] + timedelta(hours=1), until)
+            idle_hours = float(hour["idle_accelerator_hours"] or 0) / (counts[machine] or 1)
+            if begins < ends and (free := free_hours(machine, counts[machine], begins, ends)) > 0:
+                usd += float(hour["idle_usd"] or 0) * (min(free / idle_hours, 1) if idle_hours > 0 else 1)
+        return usd
+
     # Corrections may be more than a run cost.
     least_usd = _LEAST_SHARE * max(float(run["costs"]["effective"][0] or 0), 0.0)
     joins: dict[str, datetime] = {}
     for stay in stays:
         joins[stay["resource_id"]] = min(stay["joined_at"], joins.get(stay["resource_id"], stay["joined_at"]))
     for machine, at in joins.items():
-        if at - begun <= JOIN_GRACE or is_shared(machine):
+        if at - begun <= JOIN_GRACE:
             continue
-        hours = [hour for hour in idle.get(machine, ()) if begun - timedelta(hours=1) < hour["hour_started_at"] <= at]
-        usd = sum(float(hour["idle_usd"] or 0) for hour in hours)
+        usd = idle_usd(machine, begun, at)
         if usd > least_usd:
             yield (
                 f"{machine} joined run {run_id} {(at - begun).total_seconds() / 60:.0f} minutes after its "
@@ -115,12 +134,11 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
             )
             break
     found: list[tuple[float, str]] = []
-    counts = {stay["resource_id"]: stay["accelerator_count"] for stay in stays}
     for machine, since, until, words in _absences(run, stays):
-        if not is_shared(machine, since, until):
-            minutes = (until - since).total_seconds() / 60
-            usd = sum(_idle_usd(hour, counts[machine], since, until) for hour in idle.get(machine, ()))
-            found.append((usd, f"{machine} left run {run_id} {minutes:.0f} minutes before {words}"))
+        minutes = (until - since).total_seconds() / 60
+        found.append(
+            (idle_usd(machine, since, until), f"{machine} left run {run_id} {minutes:.0f} minutes before {words}")
+        )
     usd = sum(usd for usd, _ in found)
     if usd > least_usd:
         yield f"{max(found)[1]}, and ${usd:,.2f} of idle time after that are not compared"
@@ -139,12 +157,8 @@ def _absences(run: Run, stays: Rows) -> Iterator[tuple[str, datetime, datetime, 
             since = max(since, left_at)
 
 
-def _idle_usd(hour: Row, accelerator_count: int | None, since: datetime, until: datetime) -> float:
-    """The most that the machine can have idled between two moments, of what it idled in an hour."""
-    begun = hour["hour_started_at"]
-    hours = (min(begun + timedelta(hours=1), until) - max(begun, since)) / timedelta(hours=1)
-    idle_hours = float(hour["idle_accelerator_hours"] or 0) / (accelerator_count or 1)
-    return float(hour["idle_usd"] or 0) * (min(hours / idle_hours, 1) if idle_hours > 0 else 1) if hours > 0 else 0.0
+def _hours(since: datetime, until: datetime) -> float:
+    return max(until - since, _NONE) / timedelta(hours=1)
 
 
 def overbookings(run_id: str, hours: Rows) -> Iterator[str]:
@@ -232,19 +246,3 @@ def uncovered(run: Run, hours: Rows) -> Iterator[str]:
             f"{without / timedelta(hours=1):,.1f} hours of run {run['run_id']} have no machine on the bill: its cost "
             "is not certain"
         )
-
-
-def epoch_sizes(about: Mapping[str, Any], resumed: Rows | None) -> dict[str, float]:
-    """Tokens and samples of an epoch that is a pass over the dataset, as far as recorded of the whole job.
-
-    A run that is `resumed` may count on from before: the tokens between its epochs show their size.
-    """
-    count = about["epoch_completed_count"]
-    if about["epoch_unit"] != "dataset_pass" or about["tokens_unit"] != "job" or not count:
-        return {}
-    if resumed is not None:
-        rows = sorted((row for row in resumed if row["tokens_seen"]), key=lambda row: row["epoch_index"])
-        done = fsum(float(row["fraction"]) for row in rows[1:])
-        return {"tokens": float(rows[-1]["tokens_seen"] - rows[0]["tokens_seen"]) / done} if done else {}
-    seen = {kind: about[f"epoch_{kind}_seen_count"] for kind in EPOCH_KINDS}
-    return {kind: float(total) / float(count) for kind, total in seen.items() if total}

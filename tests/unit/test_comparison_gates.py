@@ -46,7 +46,9 @@ def run(name: str, kind: str, cost: float | None, **more: Any) -> Row:
         "accelerator_hours": cost and 8 * cost,
         "target_accelerator_hours": cost and 8 * cost,
         "target_duration_ms": 3_600_000,
-        "attached_list_cost_usd": Decimal(0),
+        "compile_run_id": None,
+        "params_active": None,
+        "compiled_costs": dict.fromkeys(("effective", "list", "billed"), Decimal(0)),
         "attached_costs": {"effective": Decimal(0), "list": Decimal(0)},
         "epoch_completed_count": None,
         "tokens_seen_count": None,
@@ -161,9 +163,7 @@ def test_storage_of_one_side_alone_or_mostly_decides_nothing(chip: float, expect
 def stored(name: str, kind: str, cost: float, usd: float) -> Row:
     """A run of so many USD, so many of them of what is attached."""
     hours: Row = dict.fromkeys(("accelerator_hours", "target_accelerator_hours"), 8 * (cost - usd))
-    return run(
-        name, kind, cost, attached_list_cost_usd=usd, attached_costs=dict.fromkeys(("effective", "list"), usd), **hours
-    )
+    return run(name, kind, cost, attached_costs=dict.fromkeys(("effective", "list"), usd), **hours)
 
 
 @pytest.mark.parametrize(("gpu", "trainium", "expected"), [(1, 3, "indicative"), (1, 2, "proven"), (3, 1, "proven")])

@@ -65,6 +65,15 @@ def test_pairs_need_a_variance_on_each_side() -> None:
     assert (found.low, found.missing) == (None, "all runs of a side cost the same, so nothing shows how costs vary")
 
 
+def test_pairs_of_one_ratio_have_no_interval() -> None:
+    """Each candidate costs half of its partner: the costs of a side vary, the ratio of pairs does not."""
+    found = estimate(sample([8.0, 9.0, 10.0]), sample([4.0, 4.5, 5.0]), [(0, 0), (1, 1), (2, 2)])
+    assert (found.low, (found.missing or "").partition(",")[0]) == (
+        None,
+        "the costs of all registered pairs have the same ratio",
+    )
+
+
 def test_registered_pairs_take_out_what_both_runs_share() -> None:
     """Seeds that cost 10, 100, 1000 on GPU and 4, 52, 490 on Trainium: means 370 and 182, t(0.975, 2) = 4.302653."""
     gpu, trainium = sample([10, 100, 1000]), sample([4, 52, 490])
