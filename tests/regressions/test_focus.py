@@ -429,3 +429,28 @@ def test_what_a_commitment_covers_is_covered_whatever_its_resource() -> None:
         figures = "list_cost_usd, usage_cost_usd, unused_cost_usd, effective_savings_rate_ratio"
         (classic,) = made.ask(f"select {figures} from {rate} where savings_scope = 'classic'", rate)
         assert [float(figure) for figure in classic] == pytest.approx([10, 7.7, 1, 0.13])
+
+
+def test_what_is_consumed_in_another_unit_counts_in_the_one_that_is_priced() -> None:
+    """An hour of 8 GPUs consumed as 3,600 seconds is 8 accelerator-hours, not 28,800; 500 thousands of tokens for 0.03,
+    consumed as 500,000, are half a million at 0.06 per million, not 500 million.
+    """
+    node = {
+        **NODE,
+        "ConsumedUnit": "Seconds",
+        "ConsumedQuantity": "3600",
+        "PricingQuantity": "1",
+        "EffectiveCost": "55",
+    }
+    tokens = {
+        "x_ServiceCode": "AmazonBedrock",
+        "ServiceName": "Amazon Bedrock",
+        "SkuMeter": "USE1-NovaLite-input-tokens",
+        **{"PricingUnit": "1000 Tokens", "PricingQuantity": "500", "EffectiveCost": "0.03"},
+        **{"ConsumedUnit": "Tokens", "ConsumedQuantity": "500000"},
+    }
+    assert ledger("sum(accelerator_hours)", node) == [(Decimal(8),)]
+    with lab(tokens) as made:
+        what = "million_tokens, unit_price_usd"
+        rows = made.ask(f"select {what} from detail_bedrock_usage_daily", "detail_bedrock_usage_daily")
+    assert rows == [(Decimal("0.5"), Decimal("0.06"))]

@@ -18,8 +18,7 @@ with line as (
 ),
 
 typed as (
-    select
-        *,
+    select *,
         usage_kind_of(usage_type) as usage_kind,
         focus_instance_type(line) as instance_type,
         case when commitment_id is null then null when focus_is_savings_plan(commitment_discount_category,
@@ -43,8 +42,7 @@ kinded as (
 ),
 
 classed as (
-    select
-        *,
+    select *,
         case when kind_class is not null then replace(instance_type, 'ml.', '') end as catalog_type,
         focus_line_class(line, kind_class, is_usage) as line_class
     from kinded as line
@@ -70,7 +68,9 @@ eligible_bill as (
 
 bought as (
     select
-        *, coalesce(consumed_quantity, pricing_quantity, 0) as quantity,
+        -- FOCUS may consume in another unit than it prices, such as seconds or single tokens: ours are hours and prices.
+        *, coalesce(case when lower(consumed_unit) <> lower(pricing_unit) and lower(consumed_unit) not like 'h%r%'
+            then pricing_quantity end, consumed_quantity, pricing_quantity, 0) as quantity,
         market(operation like '%:CB', pricing_category = 'Dynamic' or usage_kind in ('SpotUsage', 'TrSpt'),
             effective_rule) as market, focus_bedrock_meter_id(line) as bedrock_meter_id
     from ruled as line
