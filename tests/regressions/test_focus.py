@@ -454,3 +454,16 @@ def test_what_is_consumed_in_another_unit_counts_in_the_one_that_is_priced() -> 
         what = "million_tokens, unit_price_usd"
         rows = made.ask(f"select {what} from detail_bedrock_usage_daily", "detail_bedrock_usage_daily")
     assert rows == [(Decimal("0.5"), Decimal("0.06"))]
+
+
+def test_a_billing_period_from_the_middle_of_a_month_is_of_that_month() -> None:
+    """10.00 of a period from 1 July and 7.00 of one from 15 July to 15 August are 17.00 of July, not of two Julys."""
+    costs = {"BilledCost": "10", "EffectiveCost": "10"}, {"BilledCost": "7", "EffectiveCost": "7"}
+    whole = focus_lines([{**HOUR, **costs[0]}, {**HOUR, **costs[1]}], MONTH)
+    whole[1] |= {"BillingPeriodStart": f"{MONTH}-15T00:00:00Z", "BillingPeriodEnd": "2026-08-15T00:00:00Z"}
+    with Lab({MONTH: normalized(whole)}, {}, listed=FOCUS) as made:
+        table = "mart_invoice_reconciliation_monthly"
+        rows = made.ask(
+            f"select strftime(billing_month, '%Y-%m-%d'), billed_cost_usd, ledger_cost_usd from {table}", table
+        )
+    assert rows == [(f"{MONTH}-01", 17, 17)]
