@@ -260,8 +260,10 @@ def test_the_refund_of_a_plans_fee_costs_nothing_as_the_fee_did() -> None:
     """An upfront fee counts nothing, so 50.00 of it given back count nothing; any other correction is money."""
     back = {"ChargeCategory": "Adjustment", "ChargeClass": "Correction", "BilledCost": "-50", "EffectiveCost": "-50"}
     fee = {**back, "ChargeDescription": "Refund for one-time fee for Savings Plan ID: sp-1"}
+    # Of the purchase itself a correction has no effective cost, as the purchase has none: no discount took it away.
+    bought = {**back, **PLAN, "ChargeCategory": "Purchase", "EffectiveCost": "0"}
     what = "effective_cost_usd, amortized_cost_usd, billed_cost_usd"
-    assert staged(what, fee, back) == [(0, 0, -50), (-50, -50, -50)]
+    assert staged(what, fee, back, bought) == [(0, 0, -50), (-50, -50, -50), (0, 0, -50)]
 
 
 @pytest.mark.parametrize(
@@ -306,7 +308,9 @@ def test_another_clouds_lines_are_no_runs() -> None:
     """One FOCUS table may hold several providers; a tag on a line of another one names none of our runs."""
     ours = {**NODE, "HostProviderName": "", "tag_run_id": "r-1"}
     theirs = {"HostProviderName": "Microsoft", "ServiceProviderName": "Microsoft", "tag_run_id": "r-1"}
-    assert staged("tag_run_id", ours, theirs) == [("r-1",), (None,)]
+    # Converters write AWS in lower case too.
+    lower = {**ours, "HostProviderName": "aws", "ServiceProviderName": "aws"}
+    assert staged("tag_run_id", ours, theirs, lower) == [("r-1",), (None,), ("r-1",)]
 
 
 def test_another_clouds_lines_are_outside_of_the_coverage_by_runs() -> None:

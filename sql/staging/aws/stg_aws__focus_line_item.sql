@@ -106,7 +106,7 @@ select
     -- What differs where there is no commitment is a discount.
     cast(coalesce(x_amortized_cost, case when is_plan_fee_refund(effective_rule, charge_description) then 0
         when is_commitment(effective_rule) or effective_rule = 'upfront_fee' or (effective_rule = 'fee' and not is_aws)
-            then effective_cost else billed_cost end, 0)
+            or (effective_rule = 'refund' and commitment_id is not null) then effective_cost else billed_cost end, 0)
         as decimal(20, 10)) as amortized_cost_usd,
     cast(focus_effective_cost(effective_rule, line_class, market, charge_description, x_line_item_type is not null,
         billed_cost, effective_cost) as decimal(20, 10)) as effective_cost_usd,
