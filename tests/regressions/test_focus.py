@@ -188,6 +188,13 @@ def test_unused_capacity_is_not_instance_time_of_a_run() -> None:
     ]
 
 
+def test_a_name_that_ends_like_a_reservation_is_none() -> None:
+    """An endpoint `ocr-chat` holds no reservation `cr-chat` of full use; a block's ARN and a bare id name theirs."""
+    names = "arn:aws:sagemaker:us-west-2:000033334444:endpoint/ocr-chat", "ocr-1", BLOCK, "cr-0b10c5"
+    found = staged("capacity_reservation_id", *({**NODE, "ResourceId": name} for name in names))
+    assert found == [(None,), (None,), ("cr-0b10c5",), ("cr-0b10c5",)]
+
+
 def test_unused_commitment_is_on_its_own_line_and_has_no_hours() -> None:
     """What a plan or a reservation left unused is Usage in FOCUS; as instance time it would be charged to runs."""
     unused = {"CommitmentDiscountStatus": "Unused", "PricingCategory": "Committed", "ListCost": "10"}

@@ -68,7 +68,7 @@ eligible_bill as (
 
 bought as (
     select
-        -- FOCUS may consume in another unit than it prices, such as seconds or single tokens: ours are hours and prices.
+        -- FOCUS may consume in another unit than it prices, such as seconds or single tokens.
         *, coalesce(case when lower(consumed_unit) <> lower(pricing_unit) and lower(consumed_unit) not like 'h%r%'
             then pricing_quantity end, consumed_quantity, pricing_quantity, 0) as quantity,
         market(operation like '%:CB', pricing_category = 'Dynamic' or usage_kind in ('SpotUsage', 'TrSpt'),
@@ -92,7 +92,7 @@ select
     accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
         as accelerator_count, market,
     nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_id),
-        '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
+        '(?:^|[/ ])(cr-[0-9][0-9a-z]*)', 1), '') as capacity_reservation_id, -- no ocr-endpoint
     charge_period_start as usage_started_at, charge_period_end as usage_ended_at,
     cast(charge_period_start as date) as usage_date, quantity as usage_quantity,
     cast(null as decimal(20, 10)) as normalized_units, commitment_id as commitment_discount_id,
