@@ -108,10 +108,12 @@ def test_a_type_that_names_its_purpose_is_that_type() -> None:
 def test_a_run_finds_its_node_though_focus_writes_an_arn() -> None:
     """A run knows its node by its id; an ARN would leave every hour unattributed."""
     place = "arn:aws:ec2:us-west-2:000033334444"
-    ids = [f"{place}:instance/i-0a", "i-0a", f"{place}:volume/vol-1", "arn:aws:s3:::bucket", BLOCK]
-    lines = [{**NODE, "ResourceId": name} for name in ids]
+    # A node of HyperPod, as stg_aws__line_item has it of a cost and usage report; a cluster is none.
+    cluster = "arn:aws:sagemaker:us-west-2:000033334444:cluster/c-1"
+    ids = [f"{place}:instance/i-0a", "i-0a", f"{place}:volume/vol-1", "arn:aws:s3:::bucket", BLOCK, f"{cluster}/i-0b"]
+    lines = [{**NODE, "ResourceId": name} for name in [*ids, cluster]]
     found = staged("resource_id", *lines)
-    assert [name for (name,) in found] == ["i-0a", "i-0a", "vol-1", "arn:aws:s3:::bucket", BLOCK]
+    assert [name for (name,) in found] == ["i-0a", "i-0a", "vol-1", "arn:aws:s3:::bucket", BLOCK, "i-0b", cluster]
 
 
 def test_the_fee_of_a_capacity_block_does_not_vanish() -> None:

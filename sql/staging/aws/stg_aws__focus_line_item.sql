@@ -8,8 +8,8 @@ with line as (
         -- FOCUS 1.2 has no x_UsageType; there the SKU's meter shows it.
         coalesce(x_usage_type, sku_meter) as usage_type,
         coalesce(x_product_code, x_service_code, service_name, '') as service, coalesce(x_operation, '') as operation,
-        -- Elsewhere, and in what runs record, an instance goes by its id alone.
-        coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''),
+        -- Elsewhere, and in what runs record, an instance goes by its id alone, a HyperPod node too.
+        coalesce(nullif(regexp_extract(resource_id, '^arn:.*:(instance|volume|cluster/[^/]+)/((i|vol)-[^/]+)$', 2), ''),
             resource_id) as bare_id,
         charge_category is not distinct from 'Usage' and charge_class is distinct from 'Correction' as is_usage,
         focus_billing_entity(line) as billing_entity, not is_other_provider(focus_billing_entity(line)) as is_aws,
