@@ -159,6 +159,26 @@ def test_the_fee_of_a_capacity_block_counts_once(on_fee: str, on_hours: str) -> 
     assert sum(cost for (cost,) in staged("effective_cost_usd", fee, *hours)) == Decimal("955.70")
 
 
+def test_the_fee_of_a_training_plan_is_a_blocks_and_its_hours_are_paid_by_it() -> None:
+    """A plan of 4800.00, as golden story training_plan_paid_upfront has it: the hours of its jobs and of its HyperPod
+    nodes are free, and the fee is the cost of these. As any other fee it would leave the runs at 0. An endpoint that
+    costs money is in no plan.
+    """
+    plan = "arn:aws:sagemaker:us-west-2:000033334444:training-plan/july-plan"
+    fee = {"ChargeCategory": "Purchase", "ChargeFrequency": "One-Time", "BilledCost": "4800", "EffectiveCost": "4800"}
+    fee |= {
+        "SkuMeter": "USW2-ReservedCluster:ml.trn1.32xlarge",
+        "CapacityReservationId": plan,
+        "ConsumedQuantity": "48",
+    }
+    node = {"SkuMeter": "USW2-ReservedCluster:ml.trn1.32xlarge", "ResourceId": f"{plan}-cluster/i-0b"}
+    job = {"SkuMeter": "USW2-Train:ml.trn1.32xlarge", "x_ServiceCode": "AmazonSageMaker", "ConsumedQuantity": "2"}
+    paid = {**job, "BilledCost": "3", "EffectiveCost": "3"}
+    found = staged("line_class, market, capacity_reservation_id, effective_cost_usd", fee, node, job, paid)
+    assert [row[:2] for row in found[1:]] == [("instance", "capacity_block")] * 2 + [("instance", "on_demand")]
+    assert (found[0][0], *found[0][2:]) == ("block_fee", plan, 4800)
+
+
 @pytest.mark.parametrize("has_fee", [True, False], ids=["with its fee", "by what used it"])
 def test_a_plan_is_of_one_kind(has_fee: bool) -> None:
     """A SageMaker plan of 100.00 of which a training job used 3.80: 3.8 %, not a plan used whole and one not at all.

@@ -67,12 +67,12 @@ eligible_bill as (
 ),
 
 bought as (
-    select
-        -- FOCUS may consume in another unit than it prices, such as seconds or single tokens.
+    select -- FOCUS may consume in another unit than it prices, such as seconds or single tokens.
         *, coalesce(case when lower(consumed_unit) <> lower(pricing_unit) and lower(consumed_unit) not like 'h%r%'
             then pricing_quantity end, consumed_quantity, pricing_quantity, 0) as quantity,
-        market(operation like '%:CB', pricing_category = 'Dynamic' or usage_kind in ('SpotUsage', 'TrSpt'),
-            effective_rule) as market, focus_bedrock_meter_id(line) as bedrock_meter_id
+        market(operation like '%:CB' or focus_is_plan_time(line), pricing_category = 'Dynamic'
+            or usage_kind in ('SpotUsage', 'TrSpt'), effective_rule) as market,
+        focus_bedrock_meter_id(line) as bedrock_meter_id
     from ruled as line
 )
 
@@ -91,8 +91,8 @@ select
     line.instance_type, family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
     accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
         as accelerator_count, market,
-    nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_id),
-        '(?:^|[/ ])(cr-[0-9][0-9a-z]*)', 1), '') as capacity_reservation_id, -- no ocr-endpoint
+    capacity_reservation_id(concat_ws(' ', capacity_reservation_id, resource_id, commitment_id))
+        as capacity_reservation_id,
     charge_period_start as usage_started_at, charge_period_end as usage_ended_at,
     cast(charge_period_start as date) as usage_date, quantity as usage_quantity,
     cast(null as decimal(20, 10)) as normalized_units, commitment_id as commitment_discount_id,
@@ -101,7 +101,7 @@ select
             line.instance_type, policy.assumed_eligible)) end as commitment_eligibility,
     bedrock_meter_id, is_shared_usage(listed.shared_reason, line.usage_type) as is_shared_usage,
     cast(case when x_line_item_type is not null then x_list_cost else
-        focus_list_cost(effective_rule, line_class, is_usage, operation, pricing_category, list_cost) end
+        focus_list_cost(effective_rule, line_class, is_usage, market, pricing_category, list_cost) end
         as decimal(20, 10)) as list_cost_usd,
     -- What differs where there is no commitment is a discount.
     cast(coalesce(x_amortized_cost, case when is_plan_fee_refund(effective_rule, charge_description) then 0
