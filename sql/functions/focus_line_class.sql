@@ -9,7 +9,9 @@ case
         and (line.charge_category <> 'Adjustment' or coalesce(line.charge_class = 'Correction', false)) then 'block_fee'
     when is_usage and line.capacity_reservation_status = 'Unused' then 'capacity_unused'
     -- Only usage has hours; what a commitment left unused, and what corrects an earlier month, has none.
+    -- SageMaker writes the volumes of an instance under the kind of the instance.
     when is_usage and line.commitment_discount_status is distinct from 'Unused'
+            and coalesce(line.usage_type, '') not like '%:VolumeUsage%'
         then replace(coalesce(kind_class, 'other'), 'block_time', 'instance')
     else 'other'
 end

@@ -95,6 +95,14 @@ def test_an_instance_is_known_where_the_meter_is_no_usage_type() -> None:
     ]
 
 
+def test_the_volume_of_a_sagemaker_job_is_no_instance() -> None:
+    """Its 0.07 for gigabytes stays storage, as in golden story sagemaker_jobs_hyperpod_and_a_warm_pool."""
+    lines = [
+        {"SkuMeter": f"USW2-Train:{kind}", "ConsumedQuantity": "1"} for kind in ("VolumeUsage.gp2", "ml.g5.xlarge")
+    ]
+    assert staged("line_class", *lines) == [("other",), ("instance",)]
+
+
 def test_a_type_that_names_its_purpose_is_that_type() -> None:
     """AWS writes ml.p4d.24xlarge-Training as the type of a job, in the SKU's details or in the meter."""
     job = {"ResourceId": "arn:aws:sagemaker:us-west-2:000033334444:training-job/j", "ConsumedQuantity": "1"}
