@@ -47,8 +47,7 @@ _IN_CSV = {
 _BILLING_PERIOD = """
     select "BillingPeriodStart" as "BillingPeriodCreated", max("BillingPeriodEnd") as "BillingPeriodEnd",
         least(max("ChargePeriodEnd"), max("BillingPeriodEnd")) as "BillingPeriodLastUpdated", "BillingPeriodStart",
-        case when count(*) filter (where "InvoiceId" is null and "BilledCost" <> 0) > 0
-            then 'Open' else 'Closed' end as "BillingPeriodStatus",
+        case when count("InvoiceId") < count(*) then 'Open' else 'Closed' end as "BillingPeriodStatus",
         "InvoiceIssuerName"
     from charge
     group by "BillingPeriodStart", "InvoiceIssuerName"

@@ -95,6 +95,14 @@ def test_an_instance_is_known_where_the_meter_is_no_usage_type() -> None:
     ]
 
 
+def test_the_volume_of_a_sagemaker_job_is_no_instance() -> None:
+    """Its 0.07 for gigabytes stays storage, as in golden story sagemaker_jobs_hyperpod_and_a_warm_pool."""
+    lines = [
+        {"SkuMeter": f"USW2-Train:{kind}", "ConsumedQuantity": "1"} for kind in ("VolumeUsage.gp2", "ml.g5.xlarge")
+    ]
+    assert staged("line_class", *lines) == [("other",), ("instance",)]
+
+
 def test_a_type_that_names_its_purpose_is_that_type() -> None:
     """AWS writes ml.p4d.24xlarge-Training as the type of a job, in the SKU's details or in the meter."""
     job = {"ResourceId": "arn:aws:sagemaker:us-west-2:000033334444:training-job/j", "ConsumedQuantity": "1"}
@@ -108,10 +116,12 @@ def test_a_type_that_names_its_purpose_is_that_type() -> None:
 def test_a_run_finds_its_node_though_focus_writes_an_arn() -> None:
     """A run knows its node by its id; an ARN would leave every hour unattributed."""
     place = "arn:aws:ec2:us-west-2:000033334444"
-    ids = [f"{place}:instance/i-0a", "i-0a", f"{place}:volume/vol-1", "arn:aws:s3:::bucket", BLOCK]
-    lines = [{**NODE, "ResourceId": name} for name in ids]
+    # A node of HyperPod, as stg_aws__line_item has it of a cost and usage report; a cluster is none.
+    cluster = "arn:aws:sagemaker:us-west-2:000033334444:cluster/c-1"
+    ids = [f"{place}:instance/i-0a", "i-0a", f"{place}:volume/vol-1", "arn:aws:s3:::bucket", BLOCK, f"{cluster}/i-0b"]
+    lines = [{**NODE, "ResourceId": name} for name in [*ids, cluster]]
     found = staged("resource_id", *lines)
-    assert [name for (name,) in found] == ["i-0a", "i-0a", "vol-1", "arn:aws:s3:::bucket", BLOCK]
+    assert [name for (name,) in found] == ["i-0a", "i-0a", "vol-1", "arn:aws:s3:::bucket", BLOCK, "i-0b", cluster]
 
 
 def test_the_fee_of_a_capacity_block_does_not_vanish() -> None:
@@ -157,6 +167,26 @@ def test_the_fee_of_a_capacity_block_counts_once(on_fee: str, on_hours: str) -> 
     assert sum(cost for (cost,) in staged("effective_cost_usd", fee, *hours)) == Decimal("955.70")
 
 
+def test_the_fee_of_a_training_plan_is_a_blocks_and_its_hours_are_paid_by_it() -> None:
+    """A plan of 4800.00, as golden story training_plan_paid_upfront has it: the hours of its jobs and of its HyperPod
+    nodes are free, and the fee is the cost of these. As any other fee it would leave the runs at 0. An endpoint that
+    costs money is in no plan.
+    """
+    plan = "arn:aws:sagemaker:us-west-2:000033334444:training-plan/july-plan"
+    fee = {"ChargeCategory": "Purchase", "ChargeFrequency": "One-Time", "BilledCost": "4800", "EffectiveCost": "4800"}
+    fee |= {
+        "SkuMeter": "USW2-ReservedCluster:ml.trn1.32xlarge",
+        "CapacityReservationId": plan,
+        "ConsumedQuantity": "48",
+    }
+    node = {"SkuMeter": "USW2-ReservedCluster:ml.trn1.32xlarge", "ResourceId": f"{plan}-cluster/i-0b"}
+    job = {"SkuMeter": "USW2-Train:ml.trn1.32xlarge", "x_ServiceCode": "AmazonSageMaker", "ConsumedQuantity": "2"}
+    paid = {**job, "BilledCost": "3", "EffectiveCost": "3"}
+    found = staged("line_class, market, capacity_reservation_id, effective_cost_usd", fee, node, job, paid)
+    assert [row[:2] for row in found[1:]] == [("instance", "capacity_block")] * 2 + [("instance", "on_demand")]
+    assert (found[0][0], *found[0][2:]) == ("block_fee", plan, 4800)
+
+
 @pytest.mark.parametrize("has_fee", [True, False], ids=["with its fee", "by what used it"])
 def test_a_plan_is_of_one_kind(has_fee: bool) -> None:
     """A SageMaker plan of 100.00 of which a training job used 3.80: 3.8 %, not a plan used whole and one not at all.
@@ -186,6 +216,13 @@ def test_unused_capacity_is_not_instance_time_of_a_run() -> None:
         ("capacity_unused", Decimal("110.08"), Decimal(16)),
         ("other", Decimal(0), Decimal(0)),
     ]
+
+
+def test_a_name_that_ends_like_a_reservation_is_none() -> None:
+    """An endpoint `ocr-chat` holds no reservation `cr-chat` of full use; a block's ARN and a bare id name theirs."""
+    names = "arn:aws:sagemaker:us-west-2:000033334444:endpoint/ocr-chat", "ocr-1", BLOCK, "cr-0b10c5"
+    found = staged("capacity_reservation_id", *({**NODE, "ResourceId": name} for name in names))
+    assert found == [(None,), (None,), ("cr-0b10c5",), ("cr-0b10c5",)]
 
 
 def test_unused_commitment_is_on_its_own_line_and_has_no_hours() -> None:
@@ -260,8 +297,10 @@ def test_the_refund_of_a_plans_fee_costs_nothing_as_the_fee_did() -> None:
     """An upfront fee counts nothing, so 50.00 of it given back count nothing; any other correction is money."""
     back = {"ChargeCategory": "Adjustment", "ChargeClass": "Correction", "BilledCost": "-50", "EffectiveCost": "-50"}
     fee = {**back, "ChargeDescription": "Refund for one-time fee for Savings Plan ID: sp-1"}
+    # Of the purchase itself a correction has no effective cost, as the purchase has none: no discount took it away.
+    bought = {**back, **PLAN, "ChargeCategory": "Purchase", "EffectiveCost": "0"}
     what = "effective_cost_usd, amortized_cost_usd, billed_cost_usd"
-    assert staged(what, fee, back) == [(0, 0, -50), (-50, -50, -50)]
+    assert staged(what, fee, back, bought) == [(0, 0, -50), (-50, -50, -50), (0, 0, -50)]
 
 
 @pytest.mark.parametrize(
@@ -306,7 +345,9 @@ def test_another_clouds_lines_are_no_runs() -> None:
     """One FOCUS table may hold several providers; a tag on a line of another one names none of our runs."""
     ours = {**NODE, "HostProviderName": "", "tag_run_id": "r-1"}
     theirs = {"HostProviderName": "Microsoft", "ServiceProviderName": "Microsoft", "tag_run_id": "r-1"}
-    assert staged("tag_run_id", ours, theirs) == [("r-1",), (None,)]
+    # Converters write AWS in lower case too.
+    lower = {**ours, "HostProviderName": "aws", "ServiceProviderName": "aws"}
+    assert staged("tag_run_id", ours, theirs, lower) == [("r-1",), (None,), ("r-1",)]
 
 
 def test_another_clouds_lines_are_outside_of_the_coverage_by_runs() -> None:
@@ -429,3 +470,41 @@ def test_what_a_commitment_covers_is_covered_whatever_its_resource() -> None:
         figures = "list_cost_usd, usage_cost_usd, unused_cost_usd, effective_savings_rate_ratio"
         (classic,) = made.ask(f"select {figures} from {rate} where savings_scope = 'classic'", rate)
         assert [float(figure) for figure in classic] == pytest.approx([10, 7.7, 1, 0.13])
+
+
+def test_what_is_consumed_in_another_unit_counts_in_the_one_that_is_priced() -> None:
+    """An hour of 8 GPUs consumed as 3,600 seconds is 8 accelerator-hours, not 28,800; 500 thousands of tokens for 0.03,
+    consumed as 500,000, are half a million at 0.06 per million, not 500 million.
+    """
+    node = {
+        **NODE,
+        "ConsumedUnit": "Seconds",
+        "ConsumedQuantity": "3600",
+        "PricingQuantity": "1",
+        "EffectiveCost": "55",
+    }
+    tokens = {
+        "x_ServiceCode": "AmazonBedrock",
+        "ServiceName": "Amazon Bedrock",
+        "SkuMeter": "USE1-NovaLite-input-tokens",
+        **{"PricingUnit": "1000 Tokens", "PricingQuantity": "500", "EffectiveCost": "0.03"},
+        **{"ConsumedUnit": "Tokens", "ConsumedQuantity": "500000"},
+    }
+    assert ledger("sum(accelerator_hours)", node) == [(Decimal(8),)]
+    with lab(tokens) as made:
+        what = "million_tokens, unit_price_usd"
+        rows = made.ask(f"select {what} from detail_bedrock_usage_daily", "detail_bedrock_usage_daily")
+    assert rows == [(Decimal("0.5"), Decimal("0.06"))]
+
+
+def test_a_billing_period_from_the_middle_of_a_month_is_of_that_month() -> None:
+    """10.00 of a period from 1 July and 7.00 of one from 15 July to 15 August are 17.00 of July, not of two Julys."""
+    costs = {"BilledCost": "10", "EffectiveCost": "10"}, {"BilledCost": "7", "EffectiveCost": "7"}
+    whole = focus_lines([{**HOUR, **costs[0]}, {**HOUR, **costs[1]}], MONTH)
+    whole[1] |= {"BillingPeriodStart": f"{MONTH}-15T00:00:00Z", "BillingPeriodEnd": "2026-08-15T00:00:00Z"}
+    with Lab({MONTH: normalized(whole)}, {}, listed=FOCUS) as made:
+        table = "mart_invoice_reconciliation_monthly"
+        rows = made.ask(
+            f"select strftime(billing_month, '%Y-%m-%d'), billed_cost_usd, ledger_cost_usd from {table}", table
+        )
+    assert rows == [(f"{MONTH}-01", 17, 17)]

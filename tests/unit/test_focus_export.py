@@ -129,6 +129,17 @@ def test_billed_cost_is_the_invoice_line_for_line_summed(tmp_path: Path) -> None
     assert invoiced == {"INV-1": Decimal("0.0000000001"), "INV-2": Decimal("55.04"), "": Decimal("55.04")}
 
 
+def test_a_month_without_an_invoice_is_open_though_a_reservation_paid_it(tmp_path: Path) -> None:
+    """An hour under an All Upfront reservation is billed at 0 and on no invoice yet: the month's status is open."""
+    covered = {"line_item_line_item_type": "DiscountedUsage", "line_item_unblended_cost": "0", "bill_invoice_id": "",
+               "reservation_effective_cost": "30"}  # fmt: skip
+    lines = [instance_hour("2026-07-14T10", "i-0a", "p5.48xlarge", "55.04") | covered]
+    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: lines}))
+    publish_tables(config, [*FOCUS_TABLES, *OTHERS.values()])
+    folder = export(config, tmp_path / "out", version="1.4") / f"billing_period={JULY}"
+    assert [row["BillingPeriodStatus"] for row in rows(folder / "billing_period.csv")] == ["Open"]
+
+
 def test_exporting_again_gives_the_same_bytes_and_leaves_nothing_else(exported: Path, built_company: Company) -> None:
     before = {file: file.read_bytes() for file in exported.rglob("*") if file.is_file()}
     export(built_company.config, exported.parent)

@@ -160,6 +160,22 @@ def test_the_newer_of_two_readings_of_a_line_counts(tmp_path: Path) -> None:
     assert (row["invoiced_cost"], row["issue_status"]) == (Decimal("10.5"), "issued")
 
 
+def test_a_line_that_changes_its_category_counts_once(tmp_path: Path) -> None:
+    """FOCUS names a line by its id: 10.50 of Usage, delivered again as an Adjustment, are 10.50 and not 21.00."""
+    newer = DETAIL | {"ChargeCategory": "Adjustment", "InvoiceDetailLastUpdated": "2026-08-05T00:00:00Z"}
+    found = read_invoices([saved(tmp_path, table(DETAIL), table(newer))])
+    assert found.table.select("line_group", "invoiced_cost").rows() == [("Adjustment", Decimal("10.5"))]
+
+
+@pytest.mark.parametrize(("total", "parts"), [("110.00", [("Tax", 10), ("before tax", 100)]), ("111.00", [])])
+def test_a_total_and_its_parts_are_one_invoice(tmp_path: Path, total: str, parts: list[Any]) -> None:
+    """110.00 typed without its tax, then as 100.00 and 10.00 of tax, are 110.00 and not 220.00; 111.00 contradicts."""
+    texts = f"invoice_id,currency,total\nINV-1,USD,{total}\n", "invoice_id,currency,total,tax\nINV-1,USD,110.00,10.00\n"
+    found = read_invoices([saved(tmp_path, *texts)])
+    assert found.table.select("line_group", "invoiced_cost").rows() == parts
+    assert bool(found.warnings) is not bool(parts)
+
+
 def test_a_third_newer_reading_settles_what_two_older_ones_state(tmp_path: Path) -> None:
     older = DETAIL | {"InvoiceDetailLastUpdated": "2026-07-20T00:00:00Z"}
     texts = [table(older | {"BilledCost": "9"}), table(older | {"BilledCost": "8"}), table(DETAIL)]

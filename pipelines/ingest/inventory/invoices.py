@@ -44,6 +44,7 @@ _LIST = "invoicing:ListInvoiceSummaries"
 _SUMMARIES = "InvoiceSummaries"
 # Lines that state the same part of a document have the same values of these.
 _KEY = ("invoice_evidence", "invoice_issuer", "invoice_id", "invoice_detail_id", "line_group")
+_TAX_PARTS = ("before tax", "Tax")
 # As many of these name the invoice.
 _OF_INVOICE = 3
 
@@ -60,7 +61,7 @@ def read_invoices(sources: Sequence[InvoiceSource]) -> Inventory:
                 continue
             seen += 1
             row["source_name"] = source.name
-            found.setdefault(tuple(row.get(name) for name in _KEY), []).append(row)
+            found.setdefault(_key(row), []).append(row)
         if not seen and LEFT_OUT not in "".join(warnings[known:]):
             warnings.append(
                 f"[[invoices]] {source.name} contains no invoice; check its location, or remove the source."
@@ -72,6 +73,16 @@ def read_invoices(sources: Sequence[InvoiceSource]) -> Inventory:
         except MalformedError as error:
             warnings.append(f"{error} {LEFT_OUT}")
             contradicted.add(key[:_OF_INVOICE])
+    # A document without its tax and one with it state the same invoice.
+    parts = [row for row in counted.values() if row["line_group"] in _TAX_PARTS]
+    for key, row in [(key, row) for key, row in counted.items() if row["line_group"] == "total"]:
+        if split := [part for part in parts if _key(part)[:_OF_INVOICE] == key[:_OF_INVOICE]]:
+            stated = sum(part["invoiced_cost"] for part in split), split[0]["currency"]
+            if (row["invoiced_cost"], row["currency"]) == stated:
+                del counted[key]
+            else:
+                warnings.append(f"{_contradiction(row, split[0])} {LEFT_OUT}")
+                contradicted.add(key[:_OF_INVOICE])
     # Of an invoice all lines count, or none.
     lines = [row for key, row in counted.items() if key[:_OF_INVOICE] not in contradicted]
     return Inventory(pl.DataFrame(_of_one_sign(lines, warnings), schema=SCHEMA).sort(_KEY), sorted(set(warnings)))
@@ -250,7 +261,7 @@ def _parts(total: Decimal | None, before_tax: Decimal | None, where: str, **fiel
             raise MalformedError(f"{where} has no {name}; add it.")
     assert total is not None
     _currency(fields["currency"], where)
-    parts = {"total": total} if before_tax is None else {"before tax": before_tax, "Tax": total - before_tax}
+    parts = {"total": total} if before_tax is None else {_TAX_PARTS[0]: before_tax, _TAX_PARTS[1]: total - before_tax}
     for group, cost in parts.items():
         yield fields | {"line_group": group, "invoiced_cost": cost, "issue_status": "issued"}
 
@@ -276,11 +287,21 @@ def _newest(readings: Sequence[Row]) -> Row:
     known = readings[0]
     for other in readings[1:]:
         if any(known.get(name) != other.get(name) for name in {*known, *other} - {"source_name", "where"}):
-            raise MalformedError(
-                f"Invoice {known['invoice_id']} has other values in {known['where']} than in {other['where']}; keep "
-                "the newer document."
-            )
+            raise MalformedError(_contradiction(known, other))
     return known
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    """What names a line: FOCUS its id, whatever its category is now; a document without lines the part of its total."""
+    part = row["line_group"] if row.get("invoice_detail_id") is None else None
+    return *(row.get(name) for name in _KEY[:-1]), part
+
+
+def _contradiction(known: Row, other: Row) -> str:
+    return (
+        f"Invoice {known['invoice_id']} has other values in {known['where']} than in {other['where']}; keep "
+        "the newer document."
+    )
 
 
 def _of_one_sign(lines: Sequence[Row], warnings: list[str]) -> Sequence[Row]:

@@ -8,8 +8,8 @@ with line as (
         -- FOCUS 1.2 has no x_UsageType; there the SKU's meter shows it.
         coalesce(x_usage_type, sku_meter) as usage_type,
         coalesce(x_product_code, x_service_code, service_name, '') as service, coalesce(x_operation, '') as operation,
-        -- Elsewhere, and in what runs record, an instance goes by its id alone.
-        coalesce(nullif(regexp_extract(resource_id, '^arn:[^:]*:ec2:[^:]*:[^:]*:(instance|volume)/(.+)$', 2), ''),
+        -- Elsewhere, and in what runs record, an instance goes by its id alone, a HyperPod node too.
+        coalesce(nullif(regexp_extract(resource_id, '^arn:.*:(instance|volume|cluster/[^/]+)/((i|vol)-[^/]+)$', 2), ''),
             resource_id) as bare_id,
         charge_category is not distinct from 'Usage' and charge_class is distinct from 'Correction' as is_usage,
         focus_billing_entity(line) as billing_entity, not is_other_provider(focus_billing_entity(line)) as is_aws,
@@ -18,8 +18,7 @@ with line as (
 ),
 
 typed as (
-    select
-        *,
+    select *,
         usage_kind_of(usage_type) as usage_kind,
         focus_instance_type(line) as instance_type,
         case when commitment_id is null then null when focus_is_savings_plan(commitment_discount_category,
@@ -43,8 +42,7 @@ kinded as (
 ),
 
 classed as (
-    select
-        *,
+    select *,
         case when kind_class is not null then replace(instance_type, 'ml.', '') end as catalog_type,
         focus_line_class(line, kind_class, is_usage) as line_class
     from kinded as line
@@ -69,10 +67,12 @@ eligible_bill as (
 ),
 
 bought as (
-    select
-        *, coalesce(consumed_quantity, pricing_quantity, 0) as quantity,
-        market(operation like '%:CB', pricing_category = 'Dynamic' or usage_kind in ('SpotUsage', 'TrSpt'),
-            effective_rule) as market, focus_bedrock_meter_id(line) as bedrock_meter_id
+    select -- FOCUS may consume in another unit than it prices, such as seconds or single tokens.
+        *, coalesce(case when lower(consumed_unit) <> lower(pricing_unit) and lower(consumed_unit) not like 'h%r%'
+            then pricing_quantity end, consumed_quantity, pricing_quantity, 0) as quantity,
+        market(operation like '%:CB' or focus_is_plan_time(line), pricing_category = 'Dynamic'
+            or usage_kind in ('SpotUsage', 'TrSpt'), effective_rule) as market,
+        focus_bedrock_meter_id(line) as bedrock_meter_id
     from ruled as line
 )
 
@@ -91,8 +91,8 @@ select
     line.instance_type, family_of(accelerator.accelerator_family, catalog_type) as accelerator_family,
     accelerator_count_of(accelerator.accelerator_count, accelerator.accelerator_family, catalog_type)
         as accelerator_count, market,
-    nullif(regexp_extract(concat_ws(' ', capacity_reservation_id, resource_id, commitment_id),
-        '(cr-[0-9a-z]+)', 1), '') as capacity_reservation_id,
+    capacity_reservation_id(concat_ws(' ', capacity_reservation_id, resource_id, commitment_id))
+        as capacity_reservation_id,
     charge_period_start as usage_started_at, charge_period_end as usage_ended_at,
     cast(charge_period_start as date) as usage_date, quantity as usage_quantity,
     cast(null as decimal(20, 10)) as normalized_units, commitment_id as commitment_discount_id,
@@ -101,12 +101,12 @@ select
             line.instance_type, policy.assumed_eligible)) end as commitment_eligibility,
     bedrock_meter_id, is_shared_usage(listed.shared_reason, line.usage_type) as is_shared_usage,
     cast(case when x_line_item_type is not null then x_list_cost else
-        focus_list_cost(effective_rule, line_class, is_usage, operation, pricing_category, list_cost) end
+        focus_list_cost(effective_rule, line_class, is_usage, market, pricing_category, list_cost) end
         as decimal(20, 10)) as list_cost_usd,
     -- What differs where there is no commitment is a discount.
     cast(coalesce(x_amortized_cost, case when is_plan_fee_refund(effective_rule, charge_description) then 0
         when is_commitment(effective_rule) or effective_rule = 'upfront_fee' or (effective_rule = 'fee' and not is_aws)
-            then effective_cost else billed_cost end, 0)
+            or (effective_rule = 'refund' and commitment_id is not null) then effective_cost else billed_cost end, 0)
         as decimal(20, 10)) as amortized_cost_usd,
     cast(focus_effective_cost(effective_rule, line_class, market, charge_description, x_line_item_type is not null,
         billed_cost, effective_cost) as decimal(20, 10)) as effective_cost_usd,
