@@ -2,4 +2,4 @@
 -- endpoint named ocr-chat does.
 -- args: text
 nullif(regexp_extract(text,
-    '(?:^|[/ ])(cr-[0-9][0-9a-z]*|arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]+:training-plan/[A-Za-z0-9-]+)', 1), '')
+    '(?:^|[^0-9A-Za-z_-])(cr-[0-9a-z]+|arn:aws[a-z-]*:sagemaker:[a-z0-9-]+:[0-9]+:training-plan/[A-Za-z0-9-]+)', 1), '')
