@@ -71,8 +71,10 @@ def _columns(
         named[column.name] = _value(column, found.sources[column.name], first.columns)
     for name in TAG_NAMES:
         filled = (_filled(tag.column, tag.key if tag.in_map else None) for tag in tried[name])
-        # A tag of spaces has no value.
-        named[f"tag_{name}"] = _first(f"case when trim({value}) <> '' then {value} end" for value in filled)
+        # A team of spaces is none; a source may record such a run.
+        if name == "team":
+            filled = (f"case when trim({value}) <> '' then {value} end" for value in filled)
+        named[f"tag_{name}"] = _first(filled)
     named["tag_json"] = tag_json(first.tag_keys)
     return ",\n".join(f"    {value} as {name}" for name, value in named.items())
 
