@@ -9,7 +9,7 @@ LINES ?= 2000000
 INSTALL := $(BIN)/uv pip install --quiet --compile-bytecode -c requirements.lock -b requirements.lock --python
 COMPILE := $(BIN)/python -m compileall -q pipelines
 
-.PHONY: demo dashboard docs pictures test test-slow test-spark test-wheel test-image release advisories check bench lock clean
+.PHONY: demo dashboard docs pictures test test-slow test-first-hour test-spark test-wheel test-image release advisories check bench lock clean
 CHROMIUM := chromium --headless --no-sandbox --hide-scrollbars --virtual-time-budget=5000
 
 demo: $(VENV)/.base
@@ -41,6 +41,10 @@ test: $(VENV)/.dev .mlflow/.server
 # The laws over random ledgers, builds killed and damaged anywhere, and the first hour of a new user.
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile -m slow
+
+# A new user's first hour: clone, install, demo, a real bill. It prints the time of each step.
+test-first-hour: $(VENV)/.dev
+	MAKEFLAGS= $(BIN)/python -m pytest -s -m slow tests/test_first_hour.py
 
 test-spark: $(VENV)/.spark
 	$(BIN)/python -m pytest -m spark $(TESTS)
