@@ -65,7 +65,7 @@ def test_case_twins_of_a_key_are_both_read_and_reported(tmp_path: Path) -> None:
 
 
 def test_empty_null_and_missing_tags_are_all_untagged(tmp_path: Path) -> None:
-    """T20. Facts 1.3: empty map, NULL map and missing key must all mean untagged; so must empty, or spaces for a team."""
+    """T20. Facts 1.3: empty map, NULL map and missing key must all mean untagged; so must none, or a team of spaces."""
     maps = ({"user_team": "nlp"}, {}, None, {"user_other": "x"}, {"user_team": ""}, {"user_team": "  "})
     raws = cur2(tmp_path, *({"resource_tags": tags} for tags in maps))
     assert bill(raws, TEAM, TAGS) == [("nlp",), *[(None,)] * 5]
