@@ -32,11 +32,12 @@ def timed_phases(phase: pl.DataFrame) -> pl.DataFrame:
 def durable_checkpoints(checkpoint: pl.DataFrame) -> pl.DataFrame:
     """Checkpoints a run can resume from, with `durable_ms`, and `holds_ms`, up to when one holds the work.
 
-    What trains on while an asynchronous save is written is not in it.
+    What trains on while an asynchronous save is written is not in it. One that is durable within a second of its stall
+    is not asynchronous: both are rounded.
     """
     held = ms("save_started_at", "holds_ms") + (pl.col("stall_seconds") * 1000).cast(pl.Int64)
     durable = checkpoint.filter("is_resumable", "is_complete").with_columns(ms("durable_at", "durable_ms"))
-    return durable.with_columns(pl.min_horizontal(held, "durable_ms"))
+    return durable.with_columns(pl.when(held < pl.col("durable_ms") - 1000).then(held).otherwise("durable_ms"))
 
 
 def working_time(attempt: pl.DataFrame, phase: pl.DataFrame, durable: pl.DataFrame) -> pl.DataFrame:
