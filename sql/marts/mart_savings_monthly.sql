@@ -28,7 +28,7 @@ ran as (
     group by run.workload_id, month_date, run.billing_currency, baseline_name, is_other_work
     -- Runs of other work are left out, and stand alone where nothing else ran.
     window month as (partition by baseline_name, month_date, run.billing_currency)
-    qualify row_number() over (month order by is_other_work) = 1
+    qualify row_number() over (partition by baseline_name, month_date, run.billing_currency order by is_other_work) = 1
 ),
 
 adjusted as (
