@@ -283,6 +283,8 @@ def _to_the_end(sides: Sides) -> Sides | None:
         return None
     cheaper = sides[int(samples[1].unit_cost < samples[0].unit_cost)]
     costs = [run["costs"]["effective"] for job in cheaper.succeeded for run in job.runs]
+    if any(own is None for own, _ in costs):
+        return None
     whole, used = (
         fsum(map(float, part)) for part in zip(*((own, own if to is None else to) for own, to in costs), strict=True)
     )
