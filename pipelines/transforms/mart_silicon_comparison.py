@@ -3,7 +3,7 @@
 Brings the runs of each pair together; the arithmetic and the words are in pipelines/analysis.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -110,25 +110,38 @@ def _name_cheaper(rows: Sequence[tuple[Row, Row]]) -> None:
 def left_out(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]:
     """Recorded runs that no comparison counts though it might, and `why`: their cost may be what makes it fail.
 
-    What ended before the first billed run or after the newest usage is no part of the bill. A failed run that named no
-    machine may be of either side. Every run of `runs` is left out of the pairs of other machines and currencies.
+    What ended before the first billed run or after the newest usage is no part of the bill. Every run of `runs` is left
+    out of the pairs of other machines and currencies.
     """
-    described = {row["run_id"]: row for row in table["dim_run"].select(_LEFT_OUT).to_dicts()}
-    counted = {run["run_id"] for run in runs}
     completed = {_side(run) for run in runs if has_result(run)}
     first = _first_month(runs)
     found: list[Run] = []
-    for cost in table["fct_run_cost"].iter_rows(named=True):
-        run = {**described[cost["run_id"]], "instance_type": cost["instance_type"]}
-        has_ended = run["status"] != "running" and run["purpose"] != "compile_only" and run["run_id"] not in counted
-        is_of_side = run["instance_type"] == "mixed" or cost["accelerator_family"] in ("gpu", "trainium")
-        has_no_machine = run["instance_type"] == "unknown" and (cost["is_billed"] or run["status"] in FAILED)
-        if has_ended and (is_of_side or has_no_machine) and first and first <= run["started_at"].date():
-            on_the_bill = run["ended_at"].date() <= cost["newest_usage_date"]
+    for run, cost in _uncounted(table, runs):
+        if first and first <= run["started_at"].date() and run["ended_at"].date() <= cost["newest_usage_date"]:
             why = f"has no {'machine' if cost['is_billed'] else 'cost'} on the bill"
             why = "ran on several kinds of machines" if run["instance_type"] == "mixed" else why
-            found += [{**run, "billing_currency": None, "is_alone": False, "why": why}] if on_the_bill else []
+            found.append({**run, "billing_currency": None, "is_alone": False, "why": why})
     return [*found, *({**run, "is_alone": run["status"] != "running" and _side(run) not in completed} for run in runs)]
+
+
+def unrated(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]:
+    """Ended runs of accelerators, or of a machine that is not known, that no failure rate counts."""
+    return [run for run, _ in _uncounted(table, runs)]
+
+
+def _uncounted(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> Iterator[tuple[Run, Row]]:
+    """Ended runs that are not in `runs`, with their cost, of GPUs or Trainium or of machines that are not known.
+
+    A failed run that named no machine may be of either family.
+    """
+    described = {row["run_id"]: row for row in table["dim_run"].select(_LEFT_OUT).to_dicts()}
+    counted = {run["run_id"] for run in runs}
+    for cost in table["fct_run_cost"].iter_rows(named=True):
+        run = {**described[cost["run_id"]], "instance_type": cost["instance_type"]}
+        has_no_machine = cost["instance_type"] == "unknown" and (cost["is_billed"] or run["status"] in FAILED)
+        is_ended = run["status"] != "running" and run["purpose"] != "compile_only" and run["run_id"] not in counted
+        if is_ended and (has_no_machine or cost["accelerator_family"] in ("gpu", "trainium", "mixed")):
+            yield run, cost
 
 
 def _side(run: Run) -> tuple[Any, ...]:
@@ -137,20 +150,6 @@ def _side(run: Run) -> tuple[Any, ...]:
 
 def _first_month(runs: Sequence[Run]) -> date | None:
     return min((run["first_billing_month"] for run in runs if run["first_billing_month"]), default=None)
-
-
-def unrated(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]:
-    """Ended runs of accelerators, or of a machine that is not known, that no failure rate counts."""
-    counted = {run["run_id"] for run in runs}
-    described = {row["run_id"]: row for row in table["dim_run"].select(_LEFT_OUT).to_dicts()}
-    found = []
-    for cost in table["fct_run_cost"].iter_rows(named=True):
-        run, family = described[cost["run_id"]], cost["accelerator_family"]
-        has_no_machine = cost["instance_type"] == "unknown" and (cost["is_billed"] or run["status"] in FAILED)
-        is_ended = run["status"] != "running" and run["purpose"] != "compile_only" and run["run_id"] not in counted
-        if is_ended and (has_no_machine or family in ("gpu", "trainium", "mixed")):
-            found.append(run)
-    return found
 
 
 def unread(table: Mapping[str, pl.DataFrame], runs: Sequence[Run]) -> list[Run]:
