@@ -44,7 +44,7 @@ INPUTS = (
     "stg_tracker__evaluation", "fct_run_machine", "fct_ledger_piece", "fct_resource_share_hourly",
     "fct_capacity_block_piece", "detail_claim_gap_monthly", "stg_tracker__attempt", "stg_tracker__phase",
     "stg_tracker__checkpoint", "stg_tracker__epoch", "fct_invoice_monthly", "fct_charge_sum_monthly",
-    "fct_bill_total_monthly",
+    "fct_bill_total_monthly", "stg_aws__invoice_total",
 )  # fmt: skip
 # The first evaluation that met the target, hours that others claim too, machines not recorded, values of evaluations.
 QUERIES = run_weakness.QUERIES | {
@@ -129,7 +129,7 @@ def runs_of(table: Frames) -> list[Run]:
         )
         run["warnings"] = [
             *run["uncertain"],
-            *undiscounted(run_id, discounts.get(run_id, [])),
+            *undiscounted(discounts.get(run_id, [])),
             *warm_starts(run, restores.get(run_id, [])),
             *run_weakness.weaknesses(run, stays.get(run_id, []), on_machine, idle),
         ]
