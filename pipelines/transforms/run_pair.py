@@ -13,9 +13,9 @@ from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run, at_once, has_result
 from pipelines.base.cost import BASES
 from pipelines.base.groups import grouped
-from pipelines.transforms import Frames, Row, Rows, run_weakness
+from pipelines.transforms import Frames, Row, Rows, run_discount, run_weakness
 from pipelines.transforms.run_evaluation import evaluated
-from pipelines.transforms.run_weakness import JOIN_GRACE, uncertain, uncompiled, undiscounted, warm_starts
+from pipelines.transforms.run_weakness import JOIN_GRACE, uncertain, uncompiled, warm_starts
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
 FAMILY_PAIRS = (("gpu", "trainium"),)
@@ -129,7 +129,7 @@ def runs_of(table: Frames) -> list[Run]:
         )
         run["warnings"] = [
             *run["uncertain"],
-            *undiscounted(discounts.get(run_id, [])),
+            *run_discount.undiscounted(discounts.get(run_id, [])),
             *warm_starts(run, restores.get(run_id, [])),
             *run_weakness.weaknesses(run, stays.get(run_id, []), on_machine, idle),
         ]
