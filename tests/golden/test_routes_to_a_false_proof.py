@@ -110,7 +110,8 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
                 }
             )
         if "discount_line" in run:
-            own = {"line_item_line_item_type": "PrivateRateDiscount", "line_item_resource_id": ""}
+            kind = run.get("discount_type", "PrivateRateDiscount")
+            own = {"line_item_line_item_type": kind, "line_item_resource_id": ""}
             lines.append(lines[-1] | own | {"line_item_unblended_cost": f"{-run['discount_line'] * listed:.6f}"})
         if "discount_in_line" in run:
             lines[-1]["discount_total_discount"] = f"{-run['discount_in_line'] * listed:.6f}"
@@ -426,6 +427,11 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "discounts in lines without net costs": (
         all_of("gpu", discount_in_line=0.8),
         "the cost of Trainium runs in July 2026 lacks discounts, USD 116.60",
+    ),
+    # AWS gave back as much.
+    "a refund on one side": (
+        all_of("gpu", discount_line=0.8, discount_type="Refund"),
+        "the cost of GPU runs in July 2026 lacks refunds, USD 116.60: they are lines of their own",
     ),
     "a Capacity Block without a window": (
         in_block("5000"),
@@ -784,6 +790,7 @@ ALONE = (
     "machines that the bill has for nothing",
     "a negotiated discount on one side as lines of its own",
     "discounts in lines without net costs",
+    "a refund on one side",
 )
 
 
