@@ -225,8 +225,9 @@ def _missing_fees(engine: Engine, holds: str, currency: str) -> str:
 def _hours_to_come(engine: Engine, rows: pl.DataFrame) -> str:
     """A sentence on commitments of an open month, whose fees are of the whole month; empty where there are none."""
     unused = rows.filter(pl.col("effective_cost_usd") != 0, bucket="commitment_unused")
-    months = engine.query(f"select distinct billing_month from {BILLING_MONTH} where status = 'open'")
-    if unused.join(months, "billing_month", "semi").is_empty():
+    key = ("billing_month", "payer_account_id", "billing_currency")
+    months = engine.query(f"select *, currency as billing_currency from {BILLING_MONTH} where status = 'open'")
+    if unused.join(months, key, "semi").is_empty():
         return ""
     return "The month is open: what its commitments left unused may include hours to come."
 

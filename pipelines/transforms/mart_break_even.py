@@ -41,7 +41,7 @@ def _row(found: PortCase, savings: pl.DataFrame, adjustments: pl.DataFrame) -> R
         row |= _runs(found, found.baseline - found.candidate)
     if case is not None:
         needed = row["break_even_run_count"]
-        months = None if needed is None else needed / case.runs_per_month
+        months = needed / case.runs_per_month if needed is not None and case.runs_per_month else None
         row |= {
             "payback_months": months,
             "payback_date": _after(port["started_date"], months),

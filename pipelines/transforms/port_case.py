@@ -16,7 +16,7 @@ CURRENCY = "USD"
 BASIS = "effective"
 INPUTS = (
     "declared_port", "declared_port_run", "mart_silicon_comparison", "detail_compared_run", "fct_run",
-    "detail_run_job", "stg_proof__registration",
+    "detail_run_job", "stg_proof__registration", "fct_invoice_monthly",
 )  # fmt: skip
 KINDS = ("pilot", "validation", "failed_pair")
 _TYPES = ("baseline_instance_type", "candidate_instance_type")
@@ -84,7 +84,8 @@ def port_cases(table: Frames) -> Iterator[PortCase]:
         _add_runs(found, own, fct_run)
         _add_saving(found, table["mart_silicon_comparison"], done)
         jobs = table["detail_run_job"].select("run_id", "job_id")
-        _add_cadence(found, fct_run.join(own, on="run_id", how="anti").join(jobs, on="run_id", how="left"))
+        others = fct_run.join(own, on="run_id", how="anti").join(jobs, on="run_id", how="left")
+        _add_cadence(found, others, newest_usage(table))
         yield found
 
 
@@ -123,10 +124,16 @@ def units_of(pair: Row, done: pl.DataFrame) -> float | None:
     return sum(map(float, own)) / len(own) if len(own) else None
 
 
-def runs_per_month(runs: pl.DataFrame) -> float | None:
-    """Completed runs a month over the 90 days before the newest of these, or since the first one, a month at least.
+def newest_usage(table: Frames) -> datetime | None:
+    """The newest hour of usage on any bill."""
+    return max(table["fct_invoice_monthly"]["newest_usage_at"].drop_nulls(), default=None)
 
-    Run ids of one job are one run; `job_id` is null where detail_run_job lacks the run.
+
+def runs_per_month(runs: pl.DataFrame, newest: datetime | None) -> float | None:
+    """Completed runs a month over the 90 days before the newest usage, or since the first one, a month at least.
+
+    0 if training has stopped before them, None if no run ever completed. Run ids of one job are one run; `job_id` is
+    null where detail_run_job lacks the run.
     """
     # What only compiles or evaluates serves other runs.
     serves = pl.col("purpose").fill_null("").is_in(["compile_only", "eval_only"])
@@ -135,7 +142,7 @@ def runs_per_month(runs: pl.DataFrame) -> float | None:
         return None
     times = pl.col("started_at").min(), pl.col("ended_at").max()
     done = done.group_by(pl.coalesce("job_id", "run_id")).agg(times)
-    newest: datetime = max(done["ended_at"])
+    newest = max(done["ended_at"].max(), newest or datetime.min)
     oldest: datetime = min(done["started_at"])
     recent = done.filter(pl.col("ended_at") > newest - _WINDOW).height
     return recent / (min(max(newest - oldest, _LEAST), _WINDOW) / _LEAST)
@@ -205,9 +212,9 @@ def _add_saving(found: PortCase, comparison: pl.DataFrame, done: pl.DataFrame) -
         found.missing.append("nothing compares the two sides of the workload, and nothing is planned: run a pilot")
 
 
-def _add_cadence(found: PortCase, runs: pl.DataFrame) -> None:
+def _add_cadence(found: PortCase, runs: pl.DataFrame, newest: datetime | None) -> None:
     """As measured, else as declared."""
-    measured = runs_per_month(runs.filter(workload_id=found.port["workload_id"]))
+    measured = runs_per_month(runs.filter(workload_id=found.port["workload_id"]), newest)
     if measured is not None:
         found.runs_per_month, found.cadence_evidence = measured, "measured"
     elif found.port["runs_per_month"] is not None:

@@ -13,9 +13,9 @@ from pipelines.analysis.estimate import joined
 from pipelines.analysis.matched import Run, at_once, has_result
 from pipelines.base.cost import BASES
 from pipelines.base.groups import grouped
-from pipelines.transforms import Frames, Row, Rows, run_weakness
+from pipelines.transforms import Frames, Row, Rows, run_discount, run_weakness
 from pipelines.transforms.run_evaluation import evaluated
-from pipelines.transforms.run_weakness import JOIN_GRACE, uncertain, uncompiled, undiscounted, warm_starts
+from pipelines.transforms.run_weakness import JOIN_GRACE, uncertain, uncompiled, warm_starts
 
 # The accelerator families that are compared: baseline, candidate. A third family is one more pair here.
 FAMILY_PAIRS = (("gpu", "trainium"),)
@@ -44,7 +44,7 @@ INPUTS = (
     "stg_tracker__evaluation", "fct_run_machine", "fct_ledger_piece", "fct_resource_share_hourly",
     "fct_capacity_block_piece", "detail_claim_gap_monthly", "stg_tracker__attempt", "stg_tracker__phase",
     "stg_tracker__checkpoint", "stg_tracker__epoch", "fct_invoice_monthly", "fct_charge_sum_monthly",
-    "fct_bill_total_monthly",
+    "fct_bill_total_monthly", "stg_aws__invoice_total",
 )  # fmt: skip
 # The first evaluation that met the target, hours that others claim too, machines not recorded, values of evaluations.
 QUERIES = run_weakness.QUERIES | {
@@ -129,7 +129,7 @@ def runs_of(table: Frames) -> list[Run]:
         )
         run["warnings"] = [
             *run["uncertain"],
-            *undiscounted(run_id, discounts.get(run_id, [])),
+            *run_discount.undiscounted(discounts.get(run_id, [])),
             *warm_starts(run, restores.get(run_id, [])),
             *run_weakness.weaknesses(run, stays.get(run_id, []), on_machine, idle),
         ]

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from math import fsum
 
 from pipelines.analysis.matched import Run
-from pipelines.transforms import Row, Rows
+from pipelines.transforms import Row, Rows, run_discount
 
 # Idle time before a machine joins its run that is not its boot, and the least share of the run's cost it is.
 JOIN_GRACE, _LEAST_SHARE = timedelta(minutes=5), 0.05
@@ -13,7 +13,7 @@ _NONE = timedelta(0)
 # Hours in which a machine of a run stood idle, and recorded time that is not on the bill, with the newest hour of the
 # bill: what a run did after it may be billed yet. Runs whose first attempt
 # restores what they did not save before (MLPerf logs call the staging of data so), and the epochs and tokens of runs.
-QUERIES = {
+QUERIES = run_discount.QUERIES | {
     "fct_ledger_piece": """
         select resource_id, hour_started_at, sum(effective_cost_usd) as idle_usd,
             sum(accelerator_hours) as idle_accelerator_hours
@@ -50,18 +50,6 @@ QUERIES = {
             join fct_run_machine as machine
                 on machine.run_id = share.run_id and machine.resource_id = share.resource_id) as billed
             on billed.run_id = attempt.run_id and billed.hour_started_at = attempt.hour_at""",
-    # Discounts that the cost of runs lacks: lines of their own for machines of a kind, or in lines without net columns.
-    "fct_charge_sum_monthly": """
-        with discount as (
-            select payer_account_id, billing_month, billing_currency, accelerator_family, effective_cost_usd as usd
-            from fct_charge_sum_monthly where charge_category = 'Discount' union all
-            select payer_account_id, billing_month, billing_currency, unnest(['gpu', 'trainium']), in_line_discount_usd
-            from fct_bill_total_monthly where not has_net_costs)
-        select run.run_id, billing_currency, sum(usd) as discount_usd
-        from (select distinct run_id, payer_account_id, billing_month, billing_currency, accelerator_family
-            from fct_ledger_piece where bucket = 'run' and accelerator_family <> 'none') as run
-        join discount using (payer_account_id, billing_month, billing_currency, accelerator_family)
-        group by all having sum(usd) <> 0""",
     "stg_tracker__checkpoint": "select distinct run_id, tokens_seen from stg_tracker__checkpoint where tokens_seen > 0",
     "stg_tracker__epoch": """
         select run_id, epoch_index, max(fraction) as fraction, max(tokens_seen) as tokens_seen
@@ -178,13 +166,6 @@ def warm_starts(run: Run, restores: Rows) -> Iterator[str]:
     if run["base_checkpoint_id"] is None and (restores or first_epoch > 1):
         first = "a restore" if restores else f"epoch {first_epoch}"
         yield f"run {run['run_id']} begins with {first} and records no base checkpoint: it may not start from nothing"
-
-
-def undiscounted(run_id: str, discounts: Rows) -> Iterator[str]:
-    """That the cost of a run lacks discounts of its months; `discounts` has a row if there are any."""
-    for row in discounts:
-        usd = f"{row['billing_currency']} {abs(float(row['discount_usd'])):,.2f}"
-        yield f"the cost of run {run_id} lacks discounts of its months, {usd}: the bill has no net columns of them"
 
 
 def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:

@@ -115,7 +115,15 @@ def workload_cases(table: Frames) -> Iterator[WorkloadCase]:
             **terms,
             **_declared(declared, own, newest),
             **{f"{side}_lead_days": number(days) for side, days in zip(SIDES, soonest, strict=True)},
-            **_arithmetic(declared, own.join(jobs, on="run_id", how="left"), paid, pair, port, units),
+            **_arithmetic(
+                declared,
+                own.join(jobs, on="run_id", how="left"),
+                paid,
+                pair,
+                port,
+                units,
+                port_case.newest_usage(table),
+            ),
             "monthly_cost_trend_usd": _trend(paid, first, newest),
         }
         monthly = monthly_cost(paid, paid, newest)
@@ -151,9 +159,10 @@ def _arithmetic(
     pair: Row | None,
     port: port_case.PortCase | None,
     units: pl.DataFrame,
+    newest: Any,
 ) -> dict[str, float | None]:
     months = port.port["horizon_months"] if port else _HORIZON_MONTHS
-    cadence = port.runs_per_month if port else port_case.runs_per_month(runs)
+    cadence = port.runs_per_month if port else port_case.runs_per_month(runs, newest)
     saving = cost = needed = None
     if port is not None:
         cost = port.port_cost

@@ -50,7 +50,7 @@ measured as (
         run.run_id, run.workload_id, run.billing_currency, run.accelerator_family, run.instance_type, cost.region_id, run.status,
         run.ended_at, unit.unit_measure, unit.unit_count,
         case when unit.unit_measure = 'cost_to_target' then convergence.step_count end as step_count,
-        ratio(nullif(unit.accelerator_hours, 0), run.accelerator_count) as instance_hours,
+        ratio(case when unit.accelerator_hours > 0 then unit.accelerator_hours end, run.accelerator_count) as instance_hours,
         unit.list_cost_usd, unit.effective_cost_usd, unit.billed_cost_usd, run.productive_node_ms, run.billed_node_ms
     from unit
     join billed as run on run.run_id = unit.run_id

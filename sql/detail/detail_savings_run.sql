@@ -9,7 +9,7 @@ with ended as (
         bool_and(run.status in ('failed', 'killed', 'abandoned', 'unknown'))
             over (partition by coalesce(job.job_id, run.run_id)) as has_job_failed,
         cast(max(run.ended_at) over (partition by coalesce(job.job_id, run.run_id)) as date) as ended_date,
-        cost.list_compile_part_usd, cost.accelerator_hours > 0 and cost.effective_cost_usd = cost.attached_cost_usd as is_free,
+        cost.list_compile_part_usd, cost.effective_cost_usd <= cost.attached_cost_usd as is_free,
         case when run.compile_shared_usd is not null then cost.effective_compile_part_usd end as compile_part_usd
     from fct_run as run
     join fct_run_cost as cost on cost.run_id = run.run_id
@@ -78,7 +78,7 @@ counted as (
         case when unit_measure = 'cost_to_target' then job_target_count when has_job_failed then 0
             when unit_measure = 'cost_per_epoch' then job_epoch_count else job_million_token_count end as job_unit_count,
         -- Up to its target, as the baseline is; a run that never reached it counts with its whole cost and no unit.
-        -- On a dedicated host, the host is what costs.
+        -- On a dedicated host, the host is what costs; a refund may be more than the run's machines cost.
         compile_part_usd + case when is_free then null when unit_measure = 'cost_to_target' and target_duration_ms is not null
             then cost_to_target_usd else effective_cost_usd end as actual_cost_usd,
         -- The price book is in dollars.
@@ -109,7 +109,7 @@ select
     coalesce(missing_evidence, case
         when differing_fields is not null
             then 'runs of another ' || differing_fields || ' than the baseline or the proven comparison are left out'
-        when is_free then 'the machines of run ' || run_id || ' cost nothing on the bill: its cost is not certain'
+        when is_free then 'the machines of run ' || run_id || ' cost nothing or less on the bill: its cost is not certain'
         when compile_part_usd is null then 'the cost of what was compiled for run ' || run_id
             || ' is not known: its compile run must be recorded, labeled compile_only and on the bill in whole'
         when unit_count is null then 'the units of work of the completed run ' || run_id || ' are not recorded'

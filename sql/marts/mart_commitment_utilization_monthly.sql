@@ -3,9 +3,11 @@
 -- A Savings Plan names no chip. Of its unused cost as much is stranded as GPUs used in their busiest earlier month and
 -- use no longer; detail_commitment_stranding has the cost still to come.
 -- Capacity of Bedrock bought for a term is a commitment too. The bill shows neither what used it nor when it ends.
--- One that was exchanged, sold or returned has no fee in the bill's newest days, whatever its term.
+-- One that was exchanged, sold or returned has no fee in the month's newest days and none in a later month, whatever its
+-- term.
 with newest as (
-    select billing_month, payer_account_id, billing_currency, cast(max(newest_usage_at) as date) as newest_date
+    select billing_month, payer_account_id, billing_currency, cast(max(newest_usage_at) as date) as newest_date,
+        max(cast(max(newest_usage_at) as date)) over (partition by payer_account_id, billing_currency) as payer_newest_date
     from fct_invoice_monthly
     group by billing_month, payer_account_id, billing_currency
 ),
@@ -42,7 +44,10 @@ used as (
     select month.*, case when gpu.is_used_by_gpus then gpu.gpu_used_cost_usd else 0 end as gpu_used_cost_usd,
         -- Fees may come a day or two after usage.
         coalesce(ended_at <= newest_day_ended_at, false)
-            or coalesce(newest_fee_date < newest.newest_date - interval '2' day, false) as is_expired
+            or coalesce(newest_fee_date < newest.newest_date - interval '2' day, false)
+            or coalesce(newest_fee_date < newest.payer_newest_date - interval '2' day, false)
+                and lead(billing_month) over (partition by payer_account_id, billing_currency, commitment_id
+                    order by billing_month) is null as is_expired
     from month
     left join newest using (billing_month, payer_account_id, billing_currency)
     left join gpu using (billing_month, payer_account_id, billing_currency, commitment_id)

@@ -15,16 +15,16 @@ with invoice as (
     group by payer_account_id, billing_month, invoice_id, billing_entity, invoice_issuer, billing_currency
 ),
 
--- Of two documents of one invoice the one that differs more counts.
+-- Of two documents of one invoice the one that differs more counts. Its lines may be of several months or payers.
 document as (
-    select payer_account_id, billing_month, invoice_id, bill_issuer, currency, document_kind, invoice_difference_usd,
+    select invoice_id, bill_issuer, currency, document_kind, invoice_difference_usd,
         rounding_usd, focus_tolerance_usd, invoice_status,
         sum(invoiced_cost_usd) as invoiced_cost_usd
     from detail_invoice_reconciliation
     where bill_issuer is not null and invoice_status in ('tied', 'differs', 'open')
-    group by payer_account_id, billing_month, invoice_id, bill_issuer, currency, document_kind, invoice_difference_usd,
+    group by invoice_id, bill_issuer, currency, document_kind, invoice_difference_usd,
         rounding_usd, focus_tolerance_usd, invoice_status, invoice_evidence, invoice_issuer
-    qualify row_number() over (partition by payer_account_id, billing_month, invoice_id, bill_issuer, currency
+    qualify row_number() over (partition by invoice_id, bill_issuer, currency
         order by abs(invoice_difference_usd) desc, invoice_evidence, invoice_issuer) = 1
 ),
 
@@ -111,9 +111,7 @@ left join unused
 left join closing
     on closing.billing_month = invoice.billing_month and closing.invoice_issuer = invoice.invoice_issuer
 left join document
-    on document.payer_account_id = invoice.payer_account_id
-    and document.billing_month = invoice.billing_month
-    and document.invoice_id = invoice.invoice_id
+    on document.invoice_id = invoice.invoice_id
     and document.bill_issuer = invoice.invoice_issuer
     and document.currency = invoice.billing_currency
 window bill as (partition by invoice.payer_account_id, invoice.billing_month, invoice.billing_currency)

@@ -1,7 +1,8 @@
 -- One row per price of an instance-hour and the day it holds from, by instance type, region and offer: what `reprice` reads.
 -- The reviewed book, refreshed by the list prices of the bill.
 with daily as (
-    select instance_type, region_id, usage_date, billing_currency, max_by(price_per_hour_usd, instance_hours) as price_per_hour_usd
+    select instance_type, region_id, usage_date, billing_currency, max(book_price_per_hour_usd) as book_usd,
+        max_by(price_per_hour_usd, instance_hours) as price_per_hour_usd
     from detail_list_price_daily
     group by instance_type, region_id, usage_date, billing_currency
 ),
@@ -21,8 +22,10 @@ followed as (
         lag(price_per_hour_usd) over (partition by instance_type, region_id order by usage_date) as price_before_usd,
         lag(usage_date) over (partition by instance_type, region_id order by usage_date) as date_before
     from lowest
-    -- A price above one that holds before and after it is of a day on which only licensed or dedicated machines ran.
-    where price_per_hour_usd * 10000 <= until_then_usd * 10001 or abs(until_then_usd - from_then_usd) * 10000 > until_then_usd
+    -- A price above one that holds before it, and after it or by the book, is of a day on which only licensed or dedicated
+    -- machines ran.
+    where price_per_hour_usd * 10000 <= until_then_usd * 10001
+        or least(abs(until_then_usd - from_then_usd), coalesce(abs(until_then_usd - book_usd), until_then_usd)) * 10000 > until_then_usd
 ),
 
 -- A price that stays the same has one row, from its first day.

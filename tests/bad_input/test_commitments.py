@@ -105,6 +105,20 @@ def test_a_plan_that_ended_in_the_month_has_no_days_left_and_no_later_cost() -> 
     ]
 
 
+def test_a_plan_that_stopped_at_the_end_of_a_month_has_ended() -> None:
+    """Returned on 31 July, with years to go: its fees are on no later day, those of the other plan are."""
+    last, later = span("2026-07-31 10:00:00", "2026-07-31 11:00:00"), span("2026-08-20 10:00:00", "2026-08-20 11:00:00")
+    until = {"savings_plan_end_time": "2028-07-01T00:00:00.000Z"}
+    july = [fee(last, "40.00", "40.00", **until), fee(last, "8.00", "8.00", "sp-2", **until)]
+    sql = f"select billing_month, commitment_id, is_expired, days_to_expiry = 0 from {MONTHLY} order by 1, 2"
+    with Lab(
+        {MONTH: july, "2026-08": [fee(later, "8.00", "8.00", "sp-2", **until), machine(later, "55.04")]}, {}
+    ) as made:
+        found = made.ask(sql, MONTHLY)
+    months = [(row[0].month, row[1].removeprefix(PLAN), *row[2:]) for row in found]
+    assert months == [(7, "sp-1", True, True), (7, "sp-2", False, False), (8, "sp-2", False, False)]
+
+
 def test_plans_of_two_payers_stay_apart() -> None:
     """One plan shared by name is still each payer's own."""
     other = {"bill_payer_account_id": "000099998888"}

@@ -71,6 +71,14 @@ def test_a_bill_ties_to_its_invoice_to_the_cent(lines: tuple[Mapping[str, Any], 
     assert rows == [("tied", Decimal("27.41"), 0, Decimal("0.002"), 1)]
 
 
+def test_an_invoice_of_two_months_and_payers_ties_on_each() -> None:
+    """Its 27.41 are 20.41 of one payer in July and 7.00 of another in August."""
+    bill = {"2026-07": [line("20.41")], "2026-08": [line("7", bill_payer_account_id="000055556666")]}
+    with Lab(bill, {}, invoices=(invoice("27.41", "total", invoice_evidence="declared"),)) as lab:
+        rows = lab.ask(f"select invoice_status, invoice_difference_usd, billed_cost_usd from {MART} order by 3", MART)
+    assert rows == [("tied", 0, 7), ("tied", 0, Decimal("20.41"))]
+
+
 def test_a_wrong_cent_is_found_and_named_by_its_line_group() -> None:
     wrong = (LINES[0], invoice("2.41", "Tax"), LINES[2])
     rows = queried(

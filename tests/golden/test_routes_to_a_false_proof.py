@@ -110,7 +110,8 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
                 }
             )
         if "discount_line" in run:
-            own = {"line_item_line_item_type": "PrivateRateDiscount", "line_item_resource_id": ""}
+            kind = run.get("discount_type", "PrivateRateDiscount")
+            own = {"line_item_line_item_type": kind, "line_item_resource_id": ""}
             lines.append(lines[-1] | own | {"line_item_unblended_cost": f"{-run['discount_line'] * listed:.6f}"})
         if "discount_in_line" in run:
             lines[-1]["discount_total_discount"] = f"{-run['discount_in_line'] * listed:.6f}"
@@ -421,11 +422,16 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     # Of 80% each on lines of their own, or in their lines; no net column has them.
     "a negotiated discount on one side as lines of its own": (
         all_of("gpu", discount_line=0.8),
-        "the cost of run gpu-1 lacks discounts of its months, USD 116.60",
+        "the cost of GPU runs in July 2026 lacks discounts, USD 116.60",
     ),
     "discounts in lines without net costs": (
         all_of("gpu", discount_in_line=0.8),
-        "the cost of run trainium-1 lacks discounts of its months, USD 116.60",
+        "the cost of Trainium runs in July 2026 lacks discounts, USD 116.60",
+    ),
+    # AWS gave back as much.
+    "a refund on one side": (
+        all_of("gpu", discount_line=0.8, discount_type="Refund"),
+        "the cost of GPU runs in July 2026 lacks refunds, USD 116.60: they are lines of their own",
     ),
     "a Capacity Block without a window": (
         in_block("5000"),
@@ -784,6 +790,7 @@ ALONE = (
     "machines that the bill has for nothing",
     "a negotiated discount on one side as lines of its own",
     "discounts in lines without net costs",
+    "a refund on one side",
 )
 
 
@@ -807,6 +814,38 @@ def test_no_route_ends_proven_or_supported(row: dict[str, Any], sentence: str) -
 def test_no_route_by_prices_ends_proven_or_supported(route: str, is_registered: bool) -> None:
     change, sentence = ROUTES[route]
     test_no_route_ends_proven_or_supported(verdict(change(sound()), is_registered), sentence)
+
+
+@pytest.mark.parametrize(
+    ("net_column", "discount", "expected"),
+    [
+        ("", None, ("indicative", "the cost of GPU runs in July 2026 under commitments is before discounts: the bill")),
+        ("savings_plan_net_savings_plan_effective_cost", None, ("proven", "the 95% interval of the saving")),
+        # 100.00 off the service, which may all be that of GPUs, and an enterprise discount, which is of all machines.
+        (None, "PrivateRateDiscount", ("indicative", "the cost of GPU runs in July 2026 lacks discounts, USD 100.00")),
+        (None, "EdpDiscount", ("proven", "the 95% interval of the saving")),
+    ],
+)
+def test_a_cost_before_discounts_proves_nothing(
+    net_column: str | None, discount: str | None, expected: tuple[str, str]
+) -> None:
+    """Design 3.1: costs are after discounts, here of a tenth. What a plan covers has a net column (facts 2.3)."""
+    lines, records = tables(sound())
+    if discount is not None:
+        off = {"line_item_line_item_type": discount, "line_item_usage_type": "", "line_item_unblended_cost": "-100.00"}
+        lines.append(lines[0] | off | {"line_item_resource_id": "", "line_item_operation": ""})
+    if net_column is not None:
+        for line in lines:
+            net = f"{float(line['line_item_unblended_cost']) * 0.9:.6f}"
+            if P5 in line["line_item_usage_type"]:
+                line |= {"savings_plan_savings_plan_effective_cost": line["line_item_unblended_cost"]}
+                line |= {"line_item_line_item_type": "SavingsPlanCoveredUsage"} | (
+                    {net_column: net} if net_column else {}
+                )
+            else:
+                line["line_item_net_unblended_cost"] = net
+    row = effective_rows(lines, records, proof())[0]
+    assert (row["verdict"], row["verdict_reason"][: len(expected[1])]) == expected
 
 
 def test_a_run_that_is_billed_in_part_makes_no_saving_and_no_money_at_stake() -> None:

@@ -323,7 +323,12 @@ def test_a_correction_of_an_hour_that_is_on_no_line_is_of_the_whole_hour() -> No
     """Facts 4.3: where the running seconds are unknown, a run's part is its overlap / 3600: a quarter of -2.00."""
     with Lab({MONTH: [machine_line("i-0a", 0, "-1", "-2.00")]}, tracker([Stay(0, "i-0a", 8, 0, HOUR_MS // 4)])) as lab:
         paid = lab.ask("select bucket, effective_cost_usd from fct_ledger order by 1", "fct_ledger")
+        hours = lab.ask("select accelerator_hours from mart_run_cost", "mart_run_cost")
     assert paid == [("idle", Decimal("-1.50")), ("run", Decimal("-0.50"))]
+    # A quarter of 8 accelerators; a warning names the run, and the build goes on.
+    assert hours == [(Decimal(-2),)]
+    checks = {one.name: one.severity for one in load_contract("marts/mart_run_cost").checks}
+    assert checks["accelerator_hours_not_negative"] == "warn"
 
 
 def late_hour(machine: str, started_at: datetime, file: str, **more: str) -> dict[str, str]:

@@ -59,12 +59,24 @@ def test_runs_to_break_even(port: float, saving: float, runs: int | None) -> Non
     assert runs_to_break_even(port, saving) == runs
 
 
-def test_run_ids_of_one_job_are_one_run_a_month() -> None:
-    """Two of one job and one of no known job end within a month: two runs."""
+@pytest.mark.parametrize(
+    ("newest", "expected"),
+    [
+        # Over a month at least, and from 1 July to 31 August, 61 days or 2.0041 months.
+        (None, 2),
+        (datetime(2026, 7, 20), 2),
+        (datetime(2026, 8, 31), 2 / (61 / (365.25 / 12))),
+        # Training that stopped more than 90 days before the newest usage saves nothing.
+        (datetime(2026, 12, 1), 0),
+    ],
+)
+def test_runs_a_month_count_up_to_the_newest_usage(newest: datetime | None, expected: float) -> None:
+    """Two run ids of one job and one of no known job ended on 2 July: two runs."""
     start = datetime(2026, 7, 1)
     about = {"purpose": None, "status": "completed", "started_at": start, "ended_at": start + timedelta(days=1)}
     runs = [{**about, "run_id": run_id, "job_id": job_id} for run_id, job_id in (("a", "a"), ("b", "a"), ("c", None))]
-    assert runs_per_month(pl.DataFrame(runs, schema_overrides={"purpose": pl.String})) == 2
+    frame = pl.DataFrame(runs, schema_overrides={"purpose": pl.String})
+    assert runs_per_month(frame, newest) == pytest.approx(expected)
 
 
 def test_a_run_of_a_port_costs_once_and_only_as_a_whole() -> None:

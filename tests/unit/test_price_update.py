@@ -170,3 +170,25 @@ def test_the_bill_dates_a_price_better_than_the_book() -> None:
         (date(2025, 5, 20), "bill", Decimal("98.32")),
         (date(2025, 6, 20), "bill", Decimal("55.04")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("region", "expected"),
+    [
+        ("us-east-1", ["21.95764"]),
+        # The book has no price of this region, so the bill alone shows what it is.
+        ("eu-west-3", ["21.95764", "25.63"]),
+    ],
+)
+def test_the_newest_days_of_a_licensed_machine_change_no_price_that_the_book_has(
+    region: str, expected: list[str]
+) -> None:
+    """p4d.24xlarge is 21.95764 by the book and by the bill of 3 June 2026; on 25 June a licensed one ran alone."""
+    lines = [
+        instance_hour(f"2026-06-{day}T10", "i-1", "p4d.24xlarge", rate, product_region_code=region)
+        for day, rate in (("03", "21.95764"), ("25", "25.63"))
+    ]
+    query = "select price_per_hour_usd from mart_price_book where price_evidence = 'bill' and region_id = "
+    with Lab({"2026-06": lines}, {}) as lab:
+        found = lab.ask(f"{query}'{region}' order by from_date", "mart_price_book")
+    assert [price for (price,) in found] == [*map(Decimal, expected)]

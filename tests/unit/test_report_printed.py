@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -93,12 +94,15 @@ def test_the_last_lines_of_a_build_name_hours_to_come(tmp_path: Path, capsys: py
     june, july = example()["mart_invoice_reconciliation_monthly"]
     other = [july | {"invoice_id": "1", "status": "reconciled"}, july | {"currency": "EUR"}]
     for invoices, is_named in (([june, july], True), ([june], False), ([june, *other], False)):
+        changed = example() | {"mart_invoice_reconciliation_monthly": invoices}
         with DuckDBEngine(threads=1) as marts:
             folder = tmp_path / str(len(invoices))
             folder.mkdir()
-            open_marts(marts, folder, example() | {"mart_invoice_reconciliation_monthly": invoices})
+            open_marts(marts, folder, changed)
             show_key_figures(marts, Console())
         assert ("hours to come included" in capsys.readouterr().out) is is_named
+        (further,) = re.findall(r"<p>A further .*</p>", rendered(folder, changed))
+        assert ("include hours to come" in further) is is_named
 
 
 @pytest.mark.parametrize(
