@@ -111,10 +111,12 @@ def test_a_run_that_still_runs_is_open_after_its_last_heartbeat(tmp_path: Path) 
 
 
 def test_epochs_before_a_warm_start_are_not_the_runs(tmp_path: Path) -> None:
-    """It logs each half epoch from 5.5 on: it began at 5, so its epochs are 6 and 7."""
-    points = [point(n, f"1{n}:30:00", loss=2.0, epoch=5 + n / 2) for n in (1, 2, 3, 4)]
+    """It logs each half epoch from 5.5 on: it began at 5, so its epochs are 6 and 7, and 5 of the 7 million tokens of
+    its Trainer are not the run's."""
+    tokens = "train/num_input_tokens_seen"
+    points = [point(n, f"1{n}:30:00", loss=2.0, epoch=5 + n / 2, **{tokens: 5e6 + n / 2 * 1e6}) for n in (1, 2, 3, 4)]
     (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", points) + "\n")
-    assert rows(read_runs(source("wandb", tmp_path)), "epoch", "epoch_index") == [(6,), (7,)]
+    assert rows(read_runs(source("wandb", tmp_path)), "epoch", "epoch_index", "tokens_seen") == [(6, None), (7, None)]
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,11 @@ class History:
             for key, value in values.items()
             if is_evaluation(key)
         ]
-        return {"attempt": attempts, "resource": stays, "epoch": self._epochs(reason), "evaluation": evaluations}
+        epochs = self._epochs(reason)
+        if min((row["epoch_index"] for row in epochs), default=1) > 1:
+            # A trainer that continues from a checkpoint counts the tokens before it too.
+            epochs = [row | {"tokens_seen": None} for row in epochs]
+        return {"attempt": attempts, "resource": stays, "epoch": epochs, "evaluation": evaluations}
 
     def _epochs(self, reason: str | None) -> list[Row]:
         """Whole epochs, each completed at the first point of an attempt that is past its end."""
