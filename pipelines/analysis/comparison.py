@@ -268,7 +268,7 @@ def _otherwise(sides: Sides) -> Iterator[tuple[str, Sides]]:
     if (which := _more_storage(sides)) is not None:
         yield f"without the storage and network {which}", _without_storage(sides)
     if (borne := _bearing_all(sides)) is not None:
-        yield "if these runs alone paid for what they load", borne
+        yield "if these runs alone paid for the compile runs", borne
     if (whole := _to_the_end(sides)) is not None:
         yield "with what runs cost after they met their target", whole
 

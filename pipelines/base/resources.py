@@ -28,17 +28,18 @@ def monthly_reports() -> list[str]:
 
 def accelerator_families() -> dict[str, str]:
     """The accelerator family of each instance type in the reviewed list."""
-    return {row["instance_type"]: row["accelerator_family"] for row in _instance_types() if row["accelerator_family"]}
+    return {row["instance_type"]: row["accelerator_family"] for row in instance_types() if row["accelerator_family"]}
 
 
 def accelerator_peaks() -> dict[tuple[str, str], str]:
     """The dense peak of each accelerator in the reviewed list, by its name and the name of the column."""
     columns = ("peak_bf16_tflops", "peak_fp8_tflops")
-    return {(row["accelerator_name"], name): row[name] for row in _instance_types() for name in columns if row[name]}
+    return {(row["accelerator_name"], name): row[name] for row in instance_types() for name in columns if row[name]}
 
 
 @cache
-def _instance_types() -> list[dict[str, str]]:
+def instance_types() -> list[dict[str, str]]:
+    """The rows of the reviewed list of instance types."""
     return listed_rows(REFERENCE / "ref_instance_type.csv")
 
 

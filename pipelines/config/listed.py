@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pipelines.base.resources import accelerator_peaks
+from pipelines.base.resources import REFERENCE, accelerator_peaks, instance_types, listed_rows
 from pipelines.config.fields import Frozen, Positive, Text, Usd
 
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -49,6 +49,20 @@ class ListPrice(Frozen):
     price_per_hour_usd: Annotated[Usd, Field(ge=0.01, le=1000)]
     is_from_date_exact: bool = False
     source: Text = "[[prices]]"
+
+    def mistakes(self) -> Iterator[str]:
+        counts = {row["instance_type"]: int(row["accelerator_count"] or 1) for row in instance_types()}
+        count = counts.get(self.instance_type, 1)
+        for row in listed_rows(REFERENCE / "ref_list_price.csv"):
+            whole = Decimal(row["price_per_hour_usd"])
+            if (
+                row["instance_type"] == self.instance_type
+                and abs(self.price_per_hour_usd * count - whole) * 50 <= whole < count * whole
+            ):
+                yield (
+                    f"price_per_hour_usd {self.price_per_hour_usd} is the price of one of the {count} accelerators of "
+                    f"{self.instance_type}; write that of the whole instance, such as {whole}"
+                )
 
     @property
     def listed(self) -> dict[str, str]:

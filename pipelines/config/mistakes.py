@@ -195,3 +195,20 @@ def refuse_secrets(path: Path, content: dict[str, Any]) -> None:
             f"{path}: [warehouse.spark] holds the secret {secrets[0]}; take it out: Spark finds the credentials of its "
             "machines by itself, and TRAINLEDGER_WAREHOUSE__SPARK__CONF and __MASTER take the others."
         )
+
+
+def refuse_unknown_variables(names: Collection[str], model: type[BaseModel]) -> None:
+    """UsageError for an environment variable like those of the configuration that names no key; others are not ours.
+
+    Kubernetes sets TRAINLEDGER_PORT and the like where a service is called `trainledger`.
+    """
+    sections = [*model.model_fields, "config"]
+    known = [*sections, *(f"{section}__{key}" for section in sections for key in _keys_at(model, (section,)))]
+    for name in sorted(names):
+        key = name.lower().removeprefix("trainledger_")
+        if key == name.lower() or key.partition("__")[0] in sections:
+            continue
+        near = get_close_matches(key, known, 1, 0.85)
+        if near or "__" in key:
+            fix = f"write TRAINLEDGER_{near[0].upper()}" if near else "unset it or check its spelling"
+            raise UsageError(f"environment variable {name}: it is no key of the configuration; {fix}.")

@@ -6,6 +6,7 @@ With `file`, the only module that reads the environment; everything else takes a
 import os
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,7 +17,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDic
 from pipelines.base.address import is_s3
 from pipelines.base.errors import UsageError
 from pipelines.base.parse import parse_json
-from pipelines.base.resources import accelerator_families
+from pipelines.base.resources import accelerator_families, instance_types
 from pipelines.config import sources
 from pipelines.config.access import Access
 from pipelines.config.access import Teams as ReaderTeams
@@ -24,7 +25,7 @@ from pipelines.config.decisions import Decisions
 from pipelines.config.fields import Frozen, Text, repeated
 from pipelines.config.file import read_config
 from pipelines.config.listed import ListPrice, Machine
-from pipelines.config.mistakes import SOURCES, first_mistake, refuse_secrets
+from pipelines.config.mistakes import SOURCES, first_mistake, refuse_secrets, refuse_unknown_variables
 from pipelines.config.notify import Notify
 from pipelines.config.policy import Policy, Privacy
 from pipelines.config.spark import Spark
@@ -161,6 +162,15 @@ class Settings(BaseSettings):
         keys = (f"{one.instance_type} {one.region_id} {one.offer} {one.from_date}" for one in self.prices)
         if twice := repeated(keys):
             raise ValueError(f"[[prices]] contain {twice} twice; remove one")
+        types = {
+            *(row["instance_type"] for row in instance_types()),
+            *(machine.instance_type for machine in self.machines),
+        }
+        for name in (price.instance_type for price in self.prices if price.instance_type not in types):
+            near = "".join(f", such as to {one}," for one in get_close_matches(name, types, 1, 0.75))
+            raise ValueError(
+                f"[[prices]] have {name}, which is no known machine; correct it{near} or add it to [[machines]]"
+            )
         return self
 
     @classmethod
@@ -195,6 +205,7 @@ def load_settings(config: Path | None = None) -> Settings:
 def settings_from(path: Path, content: dict[str, Any]) -> Settings:
     """Settings from the content of the file at `path`, to which relative locations refer."""
     refuse_secrets(path, content)
+    refuse_unknown_variables(os.environ, Settings)
     try:
         settings = Settings(**content)
     except SettingsError as error:

@@ -109,6 +109,9 @@ def for_run(engine: Engine, run_id: str, currency: str | None = None) -> Questio
             f"The bill lacks {hours:,.1f} accelerator-hours that the run recorded{dollars} so its cost is partial."
         )
         note = f"{note} {lacking}".lstrip()
+    if mart == RUN_COST and (usd := rows["estimated_cost_usd"][0]):
+        why = "only a tag or a type names its machines, or the window of its Capacity Block is unknown"
+        note = f"{note} Of its cost, {usd:,.2f} {rows['billing_currency'][0]} is estimated: {why}.".lstrip()
     # What a run on no line recorded shows where to look.
     is_on_no_line = mart == RUN_COST and not rows["is_billed"][0]
     stay = (

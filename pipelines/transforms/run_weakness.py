@@ -66,7 +66,7 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
         yield (
             f"run {run_id} is labeled compile_only but trained: it counts as failed"
             if has_trained
-            else f"no billed run loads what run {run_id} compiled: it counts as failed"
+            else f"no billed run loads the graphs compiled by run {run_id}: it counts as failed"
         )
     if run["status"] == "unknown" and run["target_duration_ms"] is None:
         end = "has no recorded end" if run["is_end_inferred"] else "has an unknown end"
@@ -193,7 +193,7 @@ def uncertain(
         # On a dedicated host, the host is what costs.
         yield f"the machines of run {run_id} cost nothing on the bill: its cost is not certain"
     for row in blocks.get(run_id, []):
-        yield f"the window of {row['block_id']} is unknown, so its runs may bear too much of its fee"
+        yield f"the window of {row['block_id']} is unknown, so its fee may be charged to too few hours"
     yield from unbilled(run_id, gaps[run_id]) if run_id in gaps else uncovered(run, unmet.get(run_id, []))
 
 
@@ -210,12 +210,12 @@ def uncompiled(
         lacks = "which is not labeled compile_only"
     elif compiler in billed:
         yield from (
-            f"run {about['run_id']} loads what run {compiler} compiled; {why}" for why in uncertain(made, *records)
+            f"run {about['run_id']} loads graphs compiled by run {compiler}; {why}" for why in uncertain(made, *records)
         )
         return
     else:
         lacks = "which is not on the bill"
-    yield f"run {about['run_id']} loads what run {compiler} compiled, {lacks}: its cost is not certain"
+    yield f"run {about['run_id']} loads graphs compiled by run {compiler}, {lacks}: its cost is not certain"
 
 
 def uncovered(run: Run, hours: Rows) -> Iterator[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -118,6 +120,14 @@ class Journal:
             for path in sorted(self._path.parent.parent.glob(f"attempt-*/{self._path.name}")):
                 if path != self._path:
                     _put(path, self._upload, self._path.parent.parent.parent)
+
+
+def folder_of(name: str) -> str:
+    """The folder of an id, which is anybody's text: its own letters, and its digest where they are not plain."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:100]
+    if plain == name and name.strip("."):
+        return plain
+    return f"{plain}-{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:12]}"
 
 
 def _plain(value: Any) -> object:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import sys
 import threading
 import time
@@ -16,14 +15,14 @@ from types import TracebackType
 from typing import Any
 
 from trainledger_recorder.identity import IMDS, NoIdentity, identity, interruption
-from trainledger_recorder.journal import Journal, is_uploaded, now
+from trainledger_recorder.journal import Journal, folder_of, is_uploaded, now
 from trainledger_recorder.launch import attempt, local_rank, rank
 
 _REASONS: tuple[tuple[type[BaseException], str], ...] = ((MemoryError, "oom"), (KeyboardInterrupt, "user_stop"))
 
 
 class Recorder:
-    """Writes one run's events to `folder/<run_id>/attempt-<n>/rank-<r>.jsonl` and copies them to `upload` (s3://...).
+    """Writes one run's events to `folder/<run>/attempt-<n>/rank-<r>.jsonl` and copies them to `upload` (s3://...).
 
     `facts` are the fields of a `run_started` event: model, dataset, seq_len, target_metric and so on. `environment` and
     `imds` default to those of the process. Nothing here raises once the run id is sound. Nothing waits for the network
@@ -55,8 +54,7 @@ class Recorder:
         self.run_id = run_id
         self.rank = rank(environment)
         self._is_first_of_node = local_rank(environment) == 0
-        # A run id is anybody's text; the folder's name is not.
-        home = Path(folder) / re.sub(r"[^A-Za-z0-9._-]", "_", run_id)
+        home = Path(folder) / folder_of(run_id)
         self.attempt = attempt(environment, home, self.rank)
         unlisted = self._follow_uploaded(upload, home.name) if upload and find_spec("boto3") else None
         self._environment, self._imds = environment, imds

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trainledger_recorder.identity import IMDS, NoIdentity, identity
-from trainledger_recorder.journal import Journal, now
+from trainledger_recorder.journal import Journal, folder_of, now
 
 
 class Request:
@@ -65,7 +65,7 @@ class ServingRecorder:
         self._environment, self._imds = os.environ if environment is None else environment, imds
         self._every, self._patience = every_seconds, patience_seconds
         self._since = self._started_at = now()
-        home = Path(folder) / re.sub(r"[^A-Za-z0-9._-]", "_", server_id) / "serving"
+        home = Path(folder) / folder_of(server_id) / "serving"
         self._journal = Journal(home / f"{re.sub('[^0-9]', '', self._since)}-{os.getpid()}.jsonl", upload, 30.0)
         self._lock, self._over = threading.Lock(), threading.Event()
         self._is_started = self._is_closed = False

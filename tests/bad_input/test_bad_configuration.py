@@ -169,6 +169,40 @@ def test_a_likely_mistake_shows_what_to_write(
 
 
 @pytest.mark.parametrize(
+    ("instance_type", "price", "message"),
+    [
+        # facts training-runs 6: trn1.32xlarge has 16 chips and costs 21.50 an hour: 1.34375 a chip.
+        (
+            "trn1.32xlarge",
+            "1.34375",
+            "one of the 16 accelerators of trn1.32xlarge; write that of the whole instance, such as 21.5",
+        ),
+        (
+            "trn1.32xlage",
+            "21.50",
+            "[[prices]] have trn1.32xlage, which is no known machine; correct it, such as to trn1.32xlarge",
+        ),
+    ],
+)
+def test_a_price_of_something_else(tmp_path: Path, instance_type: str, price: str, message: str) -> None:
+    config = tmp_path / "trainledger.toml"
+    entry = f'instance_type = "{instance_type}"\nregion_id = "us-east-1"\noffer = "on_demand"\n'
+    entry += f'from_date = 2026-07-01\nprice_per_hour_usd = "{price}"\n'
+    config.write_text(f"[[prices]]\n{entry}", encoding="utf-8")
+    with pytest.raises(UsageError) as raised:
+        load_settings(config)
+    assert message in str(raised.value)
+
+
+def test_variables_that_kubernetes_sets_are_not_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of a service `trainledger`, `trainledger-runs` or `trainledger-serving`."""
+    for name in ("PORT", "SERVICE_HOST", "PORT_8080_TCP_ADDR", "RUNS_PORT", "SERVING_SERVICE_PORT_HTTP"):
+        monkeypatch.setenv(f"TRAINLEDGER_{name}", "x")
+    (tmp_path / "trainledger.toml").touch()
+    load_settings(tmp_path / "trainledger.toml")
+
+
+@pytest.mark.parametrize(
     ("name", "location", "message"),
     [
         ("payer", "elsewhere", r"\[\[billing\]\] name 'payer' is used twice"),
@@ -210,6 +244,13 @@ def test_a_kind_of_runs_that_is_not_read(ledger: Ledger) -> None:
     ("variable", "value", "message"),
     [
         ("TRAINLEDGER_WAREHOUSE__ENGINE", "oracle", r"environment variable TRAINLEDGER_WAREHOUSE__ENGINE: key"),
+        (
+            "TRAINLEDGER_WAREHOSE__LOCATION",
+            "x",
+            "it is no key of the configuration; write TRAINLEDGER_WAREHOUSE__LOCATION",
+        ),
+        ("TRAINLEDGER_PRIVACY_PSEUDONYMS", "[]", "TRAINLEDGER_PRIVACY_PSEUDONYMS: .*; write TRAINLEDGER_PRIVACY__PSEU"),
+        ("TRAINLEDGER_STORE__PLACE", "x", "TRAINLEDGER_STORE__PLACE: .*; unset it or check its spelling"),
         ("TRAINLEDGER_BILLING", "payer", r"The environment overrides .* a value that is not JSON .*\"billing\""),
         ("TRAINLEDGER_BILLING", "[" * 100_000, r"a value that is nested more than 100 levels deep: .*\"billing\""),
     ],

@@ -435,7 +435,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     ),
     "a Capacity Block without a window": (
         in_block("5000"),
-        "is unknown, so its runs may bear too much of its fee",
+        "is unknown, so its fee may be charged to too few hours",
     ),
     "another base checkpoint on one side": (
         record("trainium", base_checkpoint_id="warm"),
@@ -457,7 +457,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     ),
     "compile runs that no run links": (
         added(FAILED | {"run_id": "compile", "record": {"purpose": "compile_only"}}),
-        "no billed run loads what run compile compiled",
+        "no billed run loads the graphs compiled by run compile",
     ),
     "compile runs that only a run on no bill links": (
         lambda runs: [
@@ -473,7 +473,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
             }
             | {"record": {"model": "other", "workload_id": "other", "compile_run_id": "compile"}},
         ],
-        "no billed run loads what run compile compiled",
+        "no billed run loads the graphs compiled by run compile",
     ),
     # Six hours at $21.50 are $129, of which the bill has a tenth of one; or none, or nothing shows that it compiled.
     "a compile run that is billed in part": (
@@ -484,10 +484,10 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
         compiled(known_by="tag", billed_hours=0.2),
         "5.0 hours of run compile have no machine on the bill",
     ),
-    "a compile run on no bill": (compiled(is_billed=False), "run compile compiled, which is not on the bill"),
+    "a compile run on no bill": (compiled(is_billed=False), "graphs compiled by run compile, which is not on the bill"),
     "a compile run that is not recorded": (
         lambda runs: compiled()(runs)[:-1],
-        "run trainium-1 loads what run compile compiled, of which nothing is recorded",
+        "run trainium-1 loads graphs compiled by run compile, of which nothing is recorded",
     ),
     "a compile run whose machine other runs claim too": (
         lambda runs: [
@@ -502,7 +502,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     ),
     "a compile run of other work that is not labeled one": (
         compiled(record={"workload_id": "warm the cache"}),
-        "run compile compiled, which is not labeled compile_only",
+        "graphs compiled by run compile, which is not labeled compile_only",
     ),
     "failures labeled compile_only": (
         added(FAILED | {"run_id": "failed", "loss": 3.0, "status": "failed", "record": {"purpose": "compile_only"}}),
@@ -529,7 +529,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     # 34.007: a saving of 44.0%, which is not shown; with 3 / 63 of the hour it would be 64.1%, which is.
     "a compile run that many short runs load later": (
         shared_compile,
-        "if these runs alone paid for what they load neither is shown to be cheaper",
+        "if these runs alone paid for the compile runs neither is shown to be cheaper",
     ),
     "a resource that leaves before the target": (
         all_of("trainium", leaves_before=0.25),

@@ -387,6 +387,23 @@ def test_an_attempt_on_a_new_disk_does_not_replace_the_one_before(
     assert any("allow s3:GetObject and s3:ListBucket" in message for message in caplog.messages)
 
 
+def test_each_run_id_has_a_folder_of_its_own(tmp_path: Path, s3_endpoint: str, monkeypatch) -> None:
+    """Two jobs that train at once on machines of their own: the one replaced what the other had uploaded."""
+    import boto3
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
+    boto3.client("s3", endpoint_url=s3_endpoint).create_bucket(Bucket="acme-ids")
+    run_ids = ["..", "a b", "a/b", "a_b", "long" * 100]
+    at_once = [
+        Recorder(run_id, tmp_path / str(disk), upload="s3://acme-ids/runs", imds=NOWHERE, environment={})
+        for disk, run_id in enumerate(run_ids)
+    ]
+    for run in at_once:
+        run.close()
+    records = read_runs(RunSource(name="jobs", location="s3://acme-ids/runs", endpoint_url=s3_endpoint))
+    assert rows(records, "run", "run_id") == [(run_id,) for run_id in run_ids]
+
+
 def test_events_are_uploaded_at_the_exit_of_the_interpreter(tmp_path: Path, s3_endpoint: str, monkeypatch) -> None:
     import boto3
 

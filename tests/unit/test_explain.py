@@ -267,6 +267,7 @@ def test_a_block_without_its_fee_is_unknown_at_every_level(undelivered: Path) ->
     run = explain(["run", "a", "--config", str(undelivered)])
     assert "The run used a Capacity Block whose fee no delivered bill has, so its own cost is unknown." in run
     assert re.search(r"a +completed +unknown +unknown +unknown", run)
+    assert "Usage: unknown until a delivered bill has the fee that pays for it" in run and "Usage: as billed" not in run
     day = json.loads(explain(["day", "2026-07-10", "--json", "--config", str(undelivered)]))
     assert [line["effective_cost_usd"] for line in day["lines"]] == [None, None]
 

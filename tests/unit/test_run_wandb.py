@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.records import at, rows, source
 
 from pipelines.ingest.runs.tracker import read_runs
@@ -110,10 +111,60 @@ def test_a_run_that_still_runs_is_open_after_its_last_heartbeat(tmp_path: Path) 
 
 
 def test_epochs_before_a_warm_start_are_not_the_runs(tmp_path: Path) -> None:
-    """It logs each half epoch from 5.5 on: it began at 5, so its epochs are 6 and 7."""
-    points = [point(n, f"1{n}:30:00", loss=2.0, epoch=5 + n / 2) for n in (1, 2, 3, 4)]
+    """It logs each half epoch from 5.5 on: it began at 5, so its epochs are 6 and 7, and 5 of the 7 million tokens of
+    its Trainer are not the run's."""
+    tokens = "train/num_input_tokens_seen"
+    points = [point(n, f"1{n}:30:00", loss=2.0, epoch=5 + n / 2, **{tokens: 5e6 + n / 2 * 1e6}) for n in (1, 2, 3, 4)]
     (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", points) + "\n")
-    assert rows(read_runs(source("wandb", tmp_path)), "epoch", "epoch_index") == [(6,), (7,)]
+    assert rows(read_runs(source("wandb", tmp_path)), "epoch", "epoch_index", "tokens_seen") == [(6, None), (7, None)]
+
+
+@pytest.mark.parametrize(
+    ("first", "is_scored", "state", "expected"),
+    [
+        # Lightning counts from 0 (facts training-runs 3); a loop of one's own may count from 1.
+        (0, True, "finished", [1, 2, 3]),
+        (1, True, "finished", [1, 2, 3]),
+        (0, False, "finished", [1, 2, 3]),
+        # Killed before the validation of its third epoch, or where nothing shows how an epoch ends.
+        (0, True, "killed", [1, 2]),
+        (0, False, "killed", [1, 2]),
+    ],
+)
+def test_an_epoch_counts_that_points_have_the_number_of(
+    tmp_path: Path, first: int, is_scored: bool, state: str, expected: list[int]
+) -> None:
+    """Three epochs of two logged steps each; the last number is that of the third, not of epochs done."""
+    points = []
+    for n in range(3):
+        points += [point(n * 10 + k, f"1{n}:{k}0:00", train_loss=2.0, epoch=n + first) for k in (1, 4)]
+        if is_scored and (n < 2 or state == "finished"):
+            points.append(point(n * 10 + 5, f"1{n}:50:00", val_loss=2.0, epoch=n + first))
+    (tmp_path / "export.jsonl").write_text(wandb_run("w1", state, points) + "\n")
+    found = rows(read_runs(source("wandb", tmp_path)), "epoch", "epoch_index", "step")
+    last = 5 if is_scored else 4
+    assert found == [(n, (n - 1) * 10 + last) for n in expected]
+
+
+@pytest.mark.parametrize(("named", "expected"), [({"trainer/global_step": 5.0}, [(1,)]), ({}, [])])
+def test_one_epoch_alone_counts_where_lightning_logs_it(
+    tmp_path: Path, named: dict[str, float], expected: list[tuple[int]]
+) -> None:
+    """Without a name of Lightning's, 0 may be the rounded part of an epoch of another trainer."""
+    points = [point(n, f"1{n}:00:00", loss=2.0, epoch=0, **named) for n in (1, 2)]
+    (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", points) + "\n")
+    assert rows(read_runs(source("wandb", tmp_path)), "epoch", "epoch_index") == expected
+
+
+def test_epochs_done_are_counted_where_the_first_evaluation_is_before_training(tmp_path: Path) -> None:
+    """As the Hugging Face Trainer logs with `eval_on_start` and once an epoch: 0, 1 and 2 are epochs done."""
+    points = [point(0, "10:00:00", **{"eval/loss": 3.0, "train/epoch": 0.0})]
+    for n in (1, 2):
+        points.append(point(2 * n, f"1{n}:00:00", **{"train/loss": 2.0, "train/epoch": float(n)}))
+        points.append(point(2 * n + 1, f"1{n}:01:00", **{"eval/loss": 2.0, "train/epoch": float(n)}))
+    points.append(point(6, "12:02:00", **{"train/train_loss": 2.0, "train/epoch": 2.0}))
+    (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", points) + "\n")
+    assert rows(read_runs(source("wandb", tmp_path)), "epoch", "epoch_index") == [(1,), (2,)]
 
 
 def test_a_line_that_is_no_wandb_run_is_left_out(tmp_path: Path) -> None:

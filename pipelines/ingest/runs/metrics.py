@@ -7,7 +7,7 @@ or a long pause begins (facts training-runs 1.1).
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 from typing import Any
 
@@ -96,7 +96,7 @@ def _number(text: Any, field: str, run_id: str, warnings: list[str], *, whole: b
 
 
 def _position(values: Mapping[str, float]) -> float | None:
-    """The epochs done at a point."""
+    """The epochs done at a point, or the number of the epoch it is in."""
     return next((values[key] for key in _EPOCHS if math.isfinite(values.get(key, math.nan))), None)
 
 
@@ -152,10 +152,16 @@ class History:
             for key, value in values.items()
             if is_evaluation(key)
         ]
-        return {"attempt": attempts, "resource": stays, "epoch": self._epochs(), "evaluation": evaluations}
+        epochs = self._epochs(reason)
+        if min((row["epoch_index"] for row in epochs), default=1) > 1:
+            # A trainer that continues from a checkpoint counts the tokens before it too.
+            epochs = [row | {"tokens_seen": None} for row in epochs]
+        return {"attempt": attempts, "resource": stays, "epoch": epochs, "evaluation": evaluations}
 
-    def _epochs(self) -> list[Row]:
+    def _epochs(self, reason: str | None) -> list[Row]:
         """Whole epochs, each completed at the first point of an attempt that is past its end."""
+        if self._has_epoch_numbers():
+            return self._numbered_epochs(reason)
         found, furthest = [], self._epochs_before()
         for number, points in enumerate(self._pieces, start=1):
             done = None
@@ -169,6 +175,54 @@ class History:
                 done = min(whole, furthest) if done is None else done
                 found += [row | {"epoch_index": n} for n in range(done + 1, whole + 1)]
                 done, furthest = max(done, whole), max(furthest, whole)
+        return found
+
+    def _has_epoch_numbers(self) -> bool:
+        """Whether points have the number of their epoch, as of Lightning, not how many are done.
+
+        It is whole at several steps that log one loss, or 0 where a loss is logged: no part of an epoch is done there.
+        """
+        numbers, losses = {}, []
+        for at, step, values in self._points:
+            if (position := _position(values)) is not None:
+                numbers[at, step] = position
+            losses += [(at, step, name) for name in values if "loss" in name and not is_evaluation(name)]
+        if any(not number.is_integer() for number in numbers.values()):
+            return False
+        if len({*numbers.values()}) < 2:
+            # A Trainer may round the part of its only epoch to 0; Lightning is known by its own names.
+            names = {name for _, _, values in self._points for name in values}
+            return bool(numbers) and any(name.endswith(("_epoch", "trainer/global_step")) for name in names)
+        steps: dict[tuple[float, str], set[int | None]] = {}
+        for at, step, name in losses:
+            if (at, step) in numbers:
+                steps.setdefault((numbers[at, step], name), set()).add(step)
+        return any(number == 0 or len(found) > 1 for (number, _), found in steps.items())
+
+    def _numbered_epochs(self, reason: str | None) -> list[Row]:
+        """Epochs by number, from 0 or 1, each completed at its last point; the last one if it ends as the others.
+
+        Where no evaluation or metric of an epoch shows how they end, it must be the last of a completed run.
+        """
+        found: list[Row] = []
+        base = min(int(at) for _, _, values in self._points if (at := _position(values)) is not None) > 0
+        for number, points in enumerate(self._pieces, start=1):
+            epochs: dict[int, tuple[Row, int]] = {}
+            now = None
+            for (at, step), group in groupby(points, key=lambda point: point[:2]):
+                values = {name: value for _, _, own in group for name, value in own.items()}
+                if (position := _position(values)) is not None:
+                    now = epoch_count(position) - base + 1
+                if now is None:
+                    continue
+                tokens = next((values[key] for key in _TOKENS if key in values), None)
+                row = {"attempt_no": number, "completed_at": at, "step": step, "tokens_seen": tokens}
+                ends = sum(is_evaluation(name) or name.endswith("_epoch") for name in values)
+                epochs[now] = row | {"epoch_index": now}, epochs.get(now, (row, 0))[1] + ends
+            *before, last = epochs.values() or [({}, 0)]
+            least = min((ends for _, ends in before), default=0)
+            is_whole = last[1] >= least if least else number == len(self._pieces) and reason == "completed"
+            found += [row for row, _ in before] + [last[0]] * (is_whole and bool(epochs))
         return found
 
     def _epochs_before(self) -> int:

@@ -82,7 +82,8 @@ select
     entry.charge_category, line.charge_type, entry.service, line.usage_type, entry.region_id, entry.accelerator_family,
     entry.market, entry.resource_id, entry.instance_type, entry.run_id, entry.server_id, kind.bedrock_meter_id,
     entry.attempt_no, entry.evidence,
-    case when line.charge_kind_id like 'focus %' and (line.effective_rule = 'as_billed' or (line.charge_type = 'Usage'
+    case when entry.effective_cost_usd is null then 'unknown until a delivered bill has the fee that pays for it'
+        when line.charge_kind_id like 'focus %' and (line.effective_rule = 'as_billed' or (line.charge_type = 'Usage'
             and line.effective_rule in ('fee', 'upfront_fee'))) then 'the EffectiveCost of the line'
         else coalesce(cost_rule_meaning(line.effective_rule, line.line_class),
             'as billed: the charge type is not on a reference list') end as cost_rule_meaning,
@@ -92,10 +93,9 @@ select
         when entry.piece_kind = 'whole' then case entry.bucket
             when 'run' then 'whole line: a tag names ' || case when entry.evidence = 'tag_only'
                 then 'an unrecorded run' else 'the run, which was alive then' end
-            when 'serving' then 'whole line: serves a model'
             when 'unattributed' then 'whole line: accelerator hours without a resource to divide'
             when 'commitment_unused' then 'whole line: commitment fee; its effective cost is the unused part'
-            when 'capacity_unused' then 'whole line: unused reserved capacity'
+            when 'capacity_unused' then 'whole line: unused reserved capacity' when 'serving' then 'whole line: serves a model'
             when 'idle' then 'whole line: kept warm between jobs' when 'shared' then 'whole line: serves many runs'
             else 'whole line: not accelerator time or shared infrastructure'
         end

@@ -1,5 +1,4 @@
--- One row per run: its machines, what the ledger charges to it, on what evidence and when, and its share of precompiled
--- work.
+-- One row per run: its machines, what the ledger charges to it on what evidence, and its share of precompiled work.
 -- Amounts in two currencies have no sum: a run that is billed in both is billed and its cost is unknown.
 with several as (
     select run_id, known_sum(accelerator_hours) as accelerator_hours,
@@ -22,7 +21,7 @@ ledger as (
             else max(nullif(accelerator_family, 'none')) end as accelerator_family,
         min(case when accelerator_hours > 0 then region_id end) as region_id,
         max(case when accelerator_hours > 0 then region_id end) as last_region_id,
-        known_sum(case when is_estimated(evidence) then effective_cost_usd else 0 end) as estimated_cost_usd,
+        known_sum(case when is_estimated(evidence) or unsure_id is not null then effective_cost_usd else 0 end) as estimated_cost_usd,
         known_sum(case when evidence = 'imds' then effective_cost_usd else 0 end) as imds_cost_usd,
         known_sum(case when evidence = 'api' then effective_cost_usd else 0 end) as api_cost_usd,
         known_sum(case when evidence = 'nodemap' then effective_cost_usd else 0 end) as nodemap_cost_usd,
@@ -33,6 +32,9 @@ ledger as (
         -- AWS fills the invoice id in when a line is final (facts 2.5).
         max(case when invoice_id = '' then billing_month end) as open_billing_month
     from fct_ledger
+    -- The fee of a block of unknown window is spread over the hours billed so far.
+    left join (select distinct resource_id as unsure_id from fct_capacity_block_piece where is_window_unknown) as block
+        on unsure_id = resource_id and piece_kind = 'block_hour'
     where bucket = 'run' and run_id not in (select run_id from several)
     group by run_id, billing_currency
 ),
@@ -48,9 +50,7 @@ hardware as (
     group by run_id
 ),
 
-newest as (
-    select max(usage_date) as newest_usage_date from fct_ledger where accelerator_hours > 0
-),
+newest as (select max(usage_date) as newest_usage_date from fct_ledger where accelerator_hours > 0),
 
 -- A precompile run passes its whole cost on, in equal parts, to the billed runs that load what it compiled.
 loaded as (
@@ -105,8 +105,7 @@ select
         else shared.compile_shared_usd end as compile_shared_usd,
     case when precompiled.run_id is null then 0 else usd_per(precompiled.list_cost_usd, precompiled.part_count) end as list_compile_part_usd,
     case when precompiled.run_id is null then 0 else usd_per(precompiled.effective_cost_usd, precompiled.part_count) end as effective_compile_part_usd,
-    case when precompiled.run_id is null then 0 else usd_per(precompiled.billed_cost_usd, precompiled.part_count) end
-        as billed_compile_part_usd,
+    case when precompiled.run_id is null then 0 else usd_per(precompiled.billed_cost_usd, precompiled.part_count) end as billed_compile_part_usd,
     ledger.attached_list_usd as attached_list_cost_usd, ledger.attached_usd as attached_cost_usd,
     case when ledger.region_id = ledger.last_region_id then ledger.region_id end as region_id
 from dim_run as run
