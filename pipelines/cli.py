@@ -34,6 +34,7 @@ from pipelines.query.command import query
 from pipelines.report.command import report
 
 _INTERRUPTED, _UNREAD = 130, 141
+_STOPPED = "Stopped; the next build continues from here."
 
 app = typer.Typer(
     name="trainledger",
@@ -109,7 +110,7 @@ def main() -> None:
             _leave_unread()
         # Typer's end of an interrupted command.
         if end.code == _INTERRUPTED:
-            Console().error("Stopped; the next build continues from here.")
+            Console().error(_STOPPED)
         raise
 
 
@@ -128,6 +129,9 @@ def _check_encoding(arguments: Sequence[str]) -> None:
 
 def _explained(error: Exception) -> tuple[str, int]:
     """An error as one sentence, and the exit code it leaves with."""
+    # A query of DuckDB that a signal stops ends in an error of its own.
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        return _STOPPED, _INTERRUPTED
     if isinstance(error, TrainledgerError):
         return str(error), error.exit_code
     if is_full(error):

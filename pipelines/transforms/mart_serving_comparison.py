@@ -24,15 +24,19 @@ def build(**table: pl.DataFrame) -> Rows:
     sides = sides_of(table, prices)
     declared = table["declared_serving"].sort("serving_no").to_dicts()
     options = [*declared, *served_options(sides, declared)]
+    unserved = sorted({one["model"] for one in declared} - {side.model for side in sides})
     rows = []
     for side in sides:
         own = [one for one in options if one["model"] == side.model and not is_itself(one, side)]
-        rows += [_row(side, candidate_of(option, side, sides, prices)) for option in own] or [_alone(side)]
+        rows += [_row(side, candidate_of(option, side, sides, prices)) for option in own] or [_alone(side, unserved)]
     return rows
 
 
-def _alone(side: Side) -> Row:
+def _alone(side: Side, unserved: Sequence[str]) -> Row:
     lacking = "no serving alternative is measured or declared in [[decisions.serving]]"
+    if unserved:
+        names = ", ".join(map(repr, unserved))
+        lacking += f", only for {names}, which nothing serves: correct the model if {side.model!r} is meant"
     if not any(side.tokens.values()):
         lacking += f"; {_no_tokens(side)}"
     lacking += f"; {side.uncounted}" if side.uncounted else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from errno import ENOSPC
@@ -15,7 +16,9 @@ from support.spoiled import CommandResult
 
 from pipelines.base.console import shortened
 from pipelines.base.errors import SourceError, UsageError, is_full, shown_bytes
+from pipelines.cli import _explained
 from pipelines.config.settings import load_settings
+from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.warehouse import Warehouse
 
 
@@ -43,6 +46,18 @@ def test_a_full_disk_names_the_folder_and_what_the_bill_takes(built_company: Com
         raise OSError(ENOSPC, "No space left on device")
     with pytest.raises(SourceError, match="as it is"), warehouse.disk_errors():
         raise SourceError("as it is")
+
+
+def test_a_signal_within_a_query_is_no_failed_check() -> None:
+    """The documented exit code of Ctrl-C and SIGTERM is 130; 1 is a failed check."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(RuntimeError) as stopped:
+            DuckDBEngine().rows("select sum(range) from range(1000000000000)")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert _explained(stopped.value) == ("Stopped; the next build continues from here.", 130)
 
 
 @pytest.mark.parametrize("words", ["--help", "--version", "query --help"])

@@ -369,6 +369,8 @@ def test_a_model_without_another_way_is_a_row_with_what_to_declare() -> None:
     (row,) = compared(served([1, 2, 3]), [])
     assert (row["verdict"], row["baseline_platform"]) == ("not enough evidence", "gpu")
     assert "[[decisions.serving]]" in row["verdict_reason"]
+    (row,) = compared(served([1, 2, 3]), [], {"model": "Chat", "instance_type": "inf2.xlarge"})
+    assert "only for 'Chat', which nothing serves: correct the model if 'chat' is meant" in row["missing_evidence"]
 
 
 def test_servers_without_recorded_traffic_keep_their_cost() -> None:

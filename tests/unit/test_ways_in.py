@@ -36,6 +36,20 @@ def test_the_notebook_reads_the_publication(built_company: Company) -> None:
     assert found["ledger"]["billed_cost_usd"].sum() == found["bill"]["billed_cost_usd"].sum()
 
 
+def test_a_run_that_is_partly_billed_is_in_no_cost_per_epoch() -> None:
+    """Of two runs of 10 hours at 21.50 USD and an epoch each, the bill has 10 hours and 2: an epoch costs 215 USD."""
+    (question,) = re.findall(r"^### 2\. .+?\n+```sql\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
+    runs = """
+        create table mart_run_cost as
+        select 'w' as workload_id, 'trainium' as accelerator_family, 'USD' as billing_currency, 'completed' as status,
+            1 as epoch_completed_count, cost as effective_cost_usd, per_epoch as cost_per_epoch_usd
+        from (values (215.00, 215.00), (43.00, null)) as run(cost, per_epoch)
+    """
+    with duckdb.connect() as marts:
+        marts.execute(runs)
+        assert marts.sql(question).fetchall() == [("w", "trainium", "USD", 1, 215.0)]
+
+
 def test_a_panel_over_time_has_the_dollars_of_each_bucket(built_company: Company) -> None:
     (panel,) = re.findall(r"```sql\n(.*?)```", (DOCS / "bi.md").read_text(encoding="utf-8"), re.DOTALL)
     with duckdb.connect(built_company.warehouse / "marts.duckdb", read_only=True) as marts:
