@@ -72,8 +72,8 @@ def pairs_of(runs: Sequence[Run]) -> Iterator[tuple[dict[str, str], list[Run], l
     keys = ("workload_id", "billing_currency", "accelerator_family", "instance_type")
     ordered = sorted(runs, key=lambda run: [run[key] or "" for key in (*keys, "run_id")])
     sides = grouped(ordered, lambda run: tuple(run[key] for key in keys))
-    # A side on which nothing completed has no cost of completing it.
-    completed = [side for side in sides if any(map(has_result, sides[side]))]
+    # A side on which nothing completed has no cost of completing it, nor have runs that are billed in two currencies.
+    completed = [side for side in sides if side[1] and any(map(has_result, sides[side]))]
     for (workload, currency), group in groupby(completed, key=lambda side: side[:2]):
         by_family = grouped(group, lambda side: side[2])
         for families in FAMILY_PAIRS:

@@ -3,7 +3,7 @@
 select
     cast(hour_started_at as date) as usage_date,
     payer_account_id, account_id, billing_currency,
-    pod_id, cluster_name, namespace_name, resource_id, instance_type, accelerator_family,
+    pod_id, cluster_name, namespace_name, resource_id, coalesce(instance_type, 'unknown') as instance_type, accelerator_family,
     max(tag_run_id) as tagged_run_id, max(tag_owner) as tagged_owner, max(tag_team) as tagged_team,
     sum(accelerator_hours) as accelerator_hours,
     known_sum(accelerator_split_cost_usd) as accelerator_split_cost_usd,

@@ -1,7 +1,7 @@
 -- One row per Trainium run of a workload with a baseline: what it cost, and what its units would have cost on the baseline.
 -- A run counts in the month its job ended, against the newest baseline frozen by that day, priced as of that day; the
 -- units of a job of several runs count once. A run of other work than its baseline avoids an unknown cost, and so does one
--- that the bill has in part.
+-- that the bill has in part or in two currencies.
 -- As in a comparison, billed runs bear what was compiled for them, each an equal part, and their compile run nothing.
 with ended as (
     select run.*, coalesce(job.job_id, run.run_id) as job_id, coalesce(job.job_run_count, 1) as job_run_count,
@@ -24,7 +24,7 @@ with ended as (
 
 run as (
     select
-        run.run_id, run.workload_id, run.billing_currency, run.ended_date, run.job_id, run.job_run_count, run.is_last_run,
+        run.run_id, run.workload_id, coalesce(run.billing_currency, 'USD') as billing_currency, run.ended_date, run.job_id, run.job_run_count, run.is_last_run,
         run.job_target_count, run.job_epoch_count, run.job_million_token_count, run.has_job_failed, run.epoch_unit,
         run.epoch_completed_count, run.tokens_seen_count, run.effective_cost_usd, run.cost_to_target_usd,
         run.target_duration_ms, run.unbilled_hours, run.is_free, run.compile_part_usd, run.list_compile_part_usd,
@@ -58,8 +58,7 @@ price as (
 ),
 
 restated as (
-    select run_id, billing_currency, sum(cost_change_usd) as restated_cost_usd
-    from detail_restated_figure
+    select run_id, billing_currency, sum(cost_change_usd) as restated_cost_usd from detail_restated_figure
     where cost_basis = 'effective' and run_id is not null
     group by run_id, billing_currency
 ),
@@ -112,6 +111,7 @@ select
         when is_free then 'the machines of run ' || run_id || ' cost nothing or less on the bill: its cost is not certain'
         when compile_part_usd is null then 'the cost of what was compiled for run ' || run_id
             || ' is not known: its compile run must be recorded, labeled compile_only and on the bill in whole'
+        when actual_cost_usd is null then 'the cost of run ' || run_id || ' on the bill is not known'
         when unit_count is null then 'the units of work of the completed run ' || run_id || ' are not recorded'
         when unbilled_hours is not null then 'recorded machine hours of a run are not on the bill'
         when listed_per_hour is null

@@ -848,6 +848,15 @@ def test_a_cost_before_discounts_proves_nothing(
     assert (row["verdict"], row["verdict_reason"][: len(expected[1])]) == expected
 
 
+def test_runs_that_are_billed_in_two_currencies_are_no_pair() -> None:
+    """One run on each side has a line in euro too: the others are compared, and the reason names the two."""
+    lines, records = tables(sound())
+    both = [{**line, "line_item_currency_code": "EUR"} for line in (lines[0], lines[3])]
+    (row,) = effective_rows([*lines, *both], records, proof())
+    assert (row["billing_currency"], row["baseline_run_count"], row["candidate_run_count"]) == ("USD", 2, 2)
+    assert "run gpu-1 of the workload is billed in two currencies and is not compared" in row["verdict_reason"]
+
+
 def test_a_run_that_is_billed_in_part_makes_no_saving_and_no_money_at_stake() -> None:
     """The bill lacks half an hour, $10.75, of Trainium: it has 35.58, and three cost 46.33, not 75.6 % less."""
     route, sentence = ROUTES["a second machine that is not on the bill"]

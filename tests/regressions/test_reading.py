@@ -143,6 +143,29 @@ def test_runs_of_every_month_of_a_file_without_a_manifest_have_their_cost(tmp_pa
     assert ask(builder, "select * from detail_claim_gap_monthly").is_empty()
 
 
+def test_an_unknown_hour_of_a_run_stops_no_bill(tmp_path: Path) -> None:
+    """One line of three has no cost, and one a type that is on no list: the run's cost and hours are unknown.
+
+    Its checkpoint of 10:30 and its tail cut it at other moments than its phases, so their known parts do not agree.
+    """
+    start, lasts = datetime(2026, 7, 1, 10), timedelta(hours=3)
+    lines = [instance_hour(f"{MONTH}-01T{hour}", "i-1", "p5.48xlarge", "55.04") for hour in (10, 11)]
+    lines[1]["line_item_unblended_cost"] = ""
+    lines.append(instance_hour(f"{MONTH}-01T12", "i-1", "p99.48xlarge", "55.04"))
+    at = {"checkpoint": "2026-07-01T10:30:00Z", "phase": "2026-07-01T10:15:00Z"}
+    inside = [
+        {"event": "phase_started", "phase": "train", "at": at["phase"]},
+        {"event": "checkpoint_saved", "at": at["checkpoint"], "step": 1, "uri": "s3://models/r"},
+    ]
+    run = one_attempt("r", ["i-1"], "p5.48xlarge", start, lasts, inside)
+    write_export(tmp_path, {MONTH: lines})
+    builder = lazy_warehouse(write_config(tmp_path, billing="export", runs=write_events(tmp_path / "runs", run)))
+    assert ask(builder, "select count(*) from fct_interval_cost where effective_cost_usd is null").rows() == [(2,)]
+    assert ask(builder, "select accelerator_hours, effective_cost_usd from mart_run_cost").rows() == [(None, None)]
+    (failing,) = builder.failing_rows("accelerator_hours_of_listed_types_are_unknown")
+    assert failing["run_id"] == "r"
+
+
 @pytest.mark.parametrize("until", ["2026-07-02", "2026-08-01"])
 def test_a_day_is_not_taken_for_its_hours(tmp_path: Path, until: str) -> None:
     """Facts 4.3. A node billed by the day or month at 24 x 55.04 = 1320.96: no run gets any; a warning has dollars."""

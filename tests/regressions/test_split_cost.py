@@ -93,3 +93,26 @@ def test_a_pod_without_a_split_cost_has_an_unknown_cost(tmp_path: Path) -> None:
     name, pods = "split_and_unused_cost_differ_from_the_machine", "stg_aws__pod_hourly"
     (check,) = (each for each in load_contract(f"staging/{pods}").checks if each.name == name)
     assert len(ask(builder, check.query.format(batch=pods))) == 1
+
+
+@pytest.mark.parametrize(
+    ("pod", "back"),
+    [
+        # An export without resource ids: which pod it was is unknown.
+        ({"line_item_resource_id": ""}, "0"),
+        # Its machine is on no line of the month, as where the export is of some accounts.
+        ({"split_line_item_parent_resource_id": "i-0gone"}, "0"),
+        # AWS took back one and a half of the hour: half of -27.52 is more than all of it, and no pod holds too much.
+        ({}, "-1.5"),
+    ],
+)
+def test_a_row_of_a_pod_that_repeats_a_machine_stops_no_bill(tmp_path: Path, pod: dict[str, str], back: str) -> None:
+    """What these rows repeat is in no total, so their month is published; warnings name them."""
+    lines = [instance_hour("2026-07-14T10", "i-0p5", "p5.48xlarge", "55.04", hours) for hours in ("1", back)]
+    export = write_export(tmp_path, {"2026-07": [*lines, pod_row("Accelerator", "4", "0.5", "27.52") | pod]})
+    builder = lazy_warehouse(write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", [])))
+    is_named = "line_item_resource_id" not in pod
+    assert ask(builder, "select count(*) from stg_aws__pod_machine").rows() == [(is_named,)]
+    assert ask(builder, "select count(*) from stg_aws__pod_hourly").rows() == [(1,)]
+    kinds = ask(builder, "select instance_type from detail_pod_cost_daily").rows()
+    assert kinds == [("unknown" if pod else "p5.48xlarge",)] * is_named

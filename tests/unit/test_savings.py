@@ -158,10 +158,12 @@ def july(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
         "euro": {"line_item_currency_code": "EUR"},
         "wide": {"machines": 2},
         "refunded": {},
+        "both": {},
         "plain": {},
     }
     refund = instance_hour("2026-07-14T10", "i-0refunded0", "trn1.32xlarge", "20.00", "-2.25")
-    return savings(tmp_path_factory.mktemp("july"), jobs, fee("m5.large", ""), refund)
+    krone = instance_hour("2026-07-14T10", "i-0both0", "trn1.32xlarge", "20.00", "0", line_item_currency_code="NOK")
+    return savings(tmp_path_factory.mktemp("july"), jobs, fee("m5.large", ""), refund, krone)
 
 
 def test_operations_avoid_nothing_where_no_run_failed(july: dict[str, list[Any]]) -> None:
@@ -299,6 +301,12 @@ def test_a_run_that_was_refunded_more_than_it_cost_avoids_an_unknown_cost(july: 
     """AWS gave back 45.00 for an hour of 20.00: it did not avoid 55.04 + 25.00, more than the baseline cost."""
     assert july["refunded"][1:5] == [1, None, None, None]
     assert july["refunded"][5].startswith("the machines of run refunded-a cost nothing or less on the bill")
+
+
+def test_a_run_that_is_billed_in_two_currencies_avoids_an_unknown_cost(july: dict[str, list[Any]]) -> None:
+    """20.00 dollars and a line in krone have no sum."""
+    assert july["both"][:5] == ["USD", 1, None, None, None]
+    assert july["both"][5] == "the cost of run both-a on the bill is not known"
 
 
 def test_a_run_that_loads_what_nothing_recorded_avoids_an_unknown_cost(july: dict[str, list[Any]]) -> None:

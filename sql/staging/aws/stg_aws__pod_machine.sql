@@ -6,5 +6,5 @@ select
     cast(max(case when line_item_usage_type like '%Accelerator-Hours' then ceil(split_line_item_split_usage) end)
         as bigint) as accelerator_count
 from aws_cur_line_item
-where line_item_operation = 'EKSPod-EC2' and split_line_item_parent_resource_id <> ''
+where line_item_operation = 'EKSPod-EC2' and '' not in (line_item_resource_id, split_line_item_parent_resource_id)
 group by source_name, billing_period, line_item_resource_id
