@@ -90,6 +90,7 @@ def sacct(end: str = "2026-07-01T11:00:00", nodes: str = "n1", tres: str = "") -
         ("lightning", "v/metrics.csv", f"epoch,step,val_loss\n0,1,{'1' * 200_000}\n", "v/metrics.csv .*field limit"),
         ("slurm", "a.txt", sacct(end="9999-12-31T23:59:59-05:00"), "a.txt, line 2 has End '9999.* is not a time"),
         ("kubernetes", "a.json", DEEP, "a.json is nested more than 100 levels deep.*kubectl get"),
+        ("kubernetes", "a.json", POD | {"status": "Running"}, "pod p has an unexpected form .*; snapshot it again"),
         ("sagemaker", "a.json", DEEP, "a.json is nested more than 100 levels deep.*DescribeTrainingJob"),
         ("sagemaker", "a.json", JOB | {"CreationTime": 1e20}, "training job j .*1e.20 is not a time"),
         ("sagemaker", "a.json", {"TrainingJobName": "j"}, "mine: training job j "),
