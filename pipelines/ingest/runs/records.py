@@ -170,6 +170,9 @@ def clean(table: str, rows: Sequence[Mapping[str, Any]], columns: Schema, warnin
 
 def _held(row: Mapping[str, Any], name: str, dtype: Any, warnings: list[str]) -> Any:
     value = row.get(name)
+    if dtype == pl.String and isinstance(value, str | int | float):
+        # A text that was cut may end in half of a character.
+        return str(value).encode(errors="replace").decode()
     if value is None or (dtype not in (pl.Int64, pl.Float64) and not isinstance(value, Mapping | list)):
         return value
     if isinstance(value, float) and dtype == pl.Float64:
