@@ -23,8 +23,8 @@ _STEP_SECONDS = 60
 class Journal:
     """A file of events. `write` costs one system call and never raises; what goes wrong is logged once by kind."""
 
-    def __init__(self, path: Path, upload: str | None, every_seconds: float):
-        self._path, self._upload, self._every = path, upload, every_seconds
+    def __init__(self, path: Path, upload: str | None, every_seconds: float, earlier: str = ""):
+        self._path, self._upload, self._every, self._earlier = path, upload, every_seconds, earlier
         self._warned: set[str] = set()
         self._dirty = self._is_cut = self._is_closed = False
         self._done = threading.Event()
@@ -117,7 +117,7 @@ class Journal:
             # Imported while threads may start: at the exit of the interpreter it is too late.
             import boto3.s3.transfer  # noqa: F401
 
-            for path in sorted(self._path.parent.parent.glob(f"attempt-*/{self._path.name}")):
+            for path in sorted(self._path.parent.parent.glob(self._earlier)) if self._earlier else ():
                 if path != self._path:
                     _put(path, self._upload, self._path.parent.parent.parent)
 
@@ -135,19 +135,11 @@ def _plain(value: Any) -> object:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def is_uploaded(upload: str, path: str) -> bool:
-    """Whether a file of that path below `upload` is there already; takes a few seconds at most."""
-    from botocore.exceptions import ClientError
-
-    bucket, key = _place(upload, path)
+def is_uploaded(upload: str, start: str) -> bool:
+    """Whether a file whose path below `upload` begins like this is there already; takes a few seconds at most."""
+    bucket, prefix = _place(upload, start)
     limits = {"connect_timeout": 2, "read_timeout": 2, "retries": {"total_max_attempts": 1}}
-    try:
-        _client(**limits).head_object(Bucket=bucket, Key=key)
-    except ClientError as error:
-        if error.response["Error"]["Code"] == "404":
-            return False
-        raise
-    return True
+    return "Contents" in _client(**limits).list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1)
 
 
 def _put(path: Path, upload: str, root: Path) -> None:

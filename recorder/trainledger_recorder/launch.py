@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import token_hex
 
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "AWS_BATCH_JOB_NODE_INDEX")
 _LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
@@ -18,6 +19,17 @@ _LAUNCH_SECONDS = 600
 def rank(environment: Mapping[str, str]) -> int:
     """The rank among all processes; 0 where unknown."""
     return _first(environment, _RANKS) or 0
+
+
+def file_of(environment: Mapping[str, str]) -> str:
+    """The name of the file of this rank, a new one for each process whose rank is unknown."""
+    known = _first(environment, _RANKS)
+    return f"rank-0-{token_hex(4)}.jsonl" if known is None else f"rank-{known}.jsonl"
+
+
+def files_of(own_rank: int) -> str:
+    """How the names of all files of a rank begin, and those of no other."""
+    return f"rank-{own_rank}." if own_rank else "rank-0"
 
 
 def local_rank(environment: Mapping[str, str]) -> int:
@@ -38,7 +50,8 @@ def attempt(environment: Mapping[str, str], folder: Path, own_rank: int) -> int:
         earlier = home.name.partition("-")[2]
         if earlier.isdecimal():
             # Each rank that starts changes the time of the folder.
-            is_over = (home / f"rank-{own_rank}.jsonl").exists() or time.time() - home.stat().st_mtime > _LAUNCH_SECONDS
+            is_own = any(home.glob(f"{files_of(own_rank)}*"))
+            is_over = is_own or time.time() - home.stat().st_mtime > _LAUNCH_SECONDS
             number = max(number, int(earlier) + is_over)
     return number
 

@@ -16,13 +16,13 @@ from typing import Any
 
 from trainledger_recorder.identity import IMDS, NoIdentity, identity, interruption
 from trainledger_recorder.journal import Journal, folder_of, is_uploaded, now
-from trainledger_recorder.launch import attempt, local_rank, rank
+from trainledger_recorder.launch import attempt, file_of, files_of, local_rank, rank
 
 _REASONS: tuple[tuple[type[BaseException], str], ...] = ((MemoryError, "oom"), (KeyboardInterrupt, "user_stop"))
 
 
 class Recorder:
-    """Writes one run's events to `folder/<run>/attempt-<n>/rank-<r>.jsonl` and copies them to `upload` (s3://...).
+    """Writes one run's events to `folder/<run>/attempt-<n>/rank-<r>….jsonl` and copies them to `upload` (s3://...).
 
     `facts` are the fields of a `run_started` event: model, dataset, seq_len, target_metric and so on. `environment` and
     `imds` default to those of the process. Nothing here raises once the run id is sound. Nothing waits for the network
@@ -68,12 +68,12 @@ class Recorder:
         self._earlier_error: object = None
         # The step of the last blocking save, and how long its saves took together.
         self._stalled: tuple[int | None, float] = (None, 0.0)
-        path = home / f"attempt-{self.attempt}" / f"rank-{self.rank}.jsonl"
-        self._journal = Journal(path, upload, upload_every_seconds)
+        path = home / f"attempt-{self.attempt}" / file_of(environment)
+        self._journal = Journal(path, upload, upload_every_seconds, f"attempt-*/{files_of(self.rank)}*")
         if unlisted:
             self._journal.warn(
                 f"earlier attempts in {upload} are unknown ({unlisted}); this one replaces what a machine that is gone "
-                f"uploaded as attempt {self.attempt}; allow s3:GetObject and s3:ListBucket"
+                f"uploaded as attempt {self.attempt}; allow s3:ListBucket"
             )
 
     def __enter__(self) -> Recorder:
@@ -90,7 +90,7 @@ class Recorder:
     def _follow_uploaded(self, upload: str, home: str) -> Exception | None:
         """Count on from what this rank uploaded from a disk that is gone; returns why that is unknown."""
         try:
-            while is_uploaded(upload, f"{home}/attempt-{self.attempt}/rank-{self.rank}.jsonl"):
+            while is_uploaded(upload, f"{home}/attempt-{self.attempt}/{files_of(self.rank)}"):
                 self.attempt += 1
         except Exception as error:  # Whatever it is, training goes on.
             return error

@@ -3,4 +3,4 @@
 case when (resource_id like '%-job/%' and resource_id not like '%:%')
         or (instance_type like 'ml.%' and not regexp_matches(resource_id, ':|^i-'))
     then lower(regexp_extract(resource_id, '([^/]+)$', 1))
-    else resource_id end
+    else regexp_replace(resource_id, '^arn:.*:instance/', '') end

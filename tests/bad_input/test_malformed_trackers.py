@@ -65,6 +65,7 @@ def sacct(end: str = "2026-07-01T11:00:00", nodes: str = "n1", tres: str = "") -
         ("wandb", "r.jsonl", wandb(history=[{"_timestamp": 1e17, "loss": 1}]), "mine: run a .*1e.17 is not a time"),
         ("wandb", "r.jsonl", wandb(history=[{"_timestamp": 1, "epoch": 1e12}]), "mine: run a .*reports epoch 1e.12"),
         ("wandb", "r.jsonl", wandb(id=None), "r.jsonl, line 1 lacks 'id'; export the run again"),
+        ("wandb", "r.jsonl", wandb(config="{}"), "r.jsonl: run a has an unexpected form .*; export the run again"),
         ("wandb", "r.jsonl", DEEP, "r.jsonl, line 1 is nested more than 100 levels deep"),
         ("wandb", "r.jsonl", wandb(history=RESUMED, config=MANY), "run a .*51 attempts on 20,000 machines are more"),
         ("trainer_state", "r/checkpoint-10/trainer_state.json", HF | {"epoch": 1e12}, "r/checkpoint-10.*epoch 1e.12"),
@@ -90,9 +91,11 @@ def sacct(end: str = "2026-07-01T11:00:00", nodes: str = "n1", tres: str = "") -
         ("lightning", "v/metrics.csv", f"epoch,step,val_loss\n0,1,{'1' * 200_000}\n", "v/metrics.csv .*field limit"),
         ("slurm", "a.txt", sacct(end="9999-12-31T23:59:59-05:00"), "a.txt, line 2 has End '9999.* is not a time"),
         ("kubernetes", "a.json", DEEP, "a.json is nested more than 100 levels deep.*kubectl get"),
+        ("kubernetes", "a.json", POD | {"status": "Running"}, "pod p has an unexpected form .*; snapshot it again"),
         ("sagemaker", "a.json", DEEP, "a.json is nested more than 100 levels deep.*DescribeTrainingJob"),
         ("sagemaker", "a.json", JOB | {"CreationTime": 1e20}, "training job j .*1e.20 is not a time"),
         ("sagemaker", "a.json", {"TrainingJobName": "j"}, "mine: training job j "),
+        ("ray", "a.json", [RAY | {"metadata": "x"}], "mine: Ray job r has an unexpected form"),
         ("ray", "a.json", [RAY | {"metadata": {DECLARED: ["a"]}}], "Ray job r has an id that is not text; fix it"),
     ],
 )
@@ -192,3 +195,9 @@ def test_a_node_of_another_cloud_is_known_by_its_name_alone(tmp_path: Path) -> N
     job = {"kind": "Job", "metadata": {"name": "j", "annotations": None}}
     found = read(tmp_path, "kubernetes", "a.json", {"kind": "List", "items": [POD, node, job]})
     assert found.tables["tracker_resource"].select("resource_id", "evidence").rows() == [("n", "nodemap")]
+
+
+def test_half_a_character_is_read_as_unknown(tmp_path: Path) -> None:
+    """Of a parameter that a tracker cut within an emoji."""
+    found = read(tmp_path, "wandb", "r.jsonl", wandb(config={"model": "llama \ud83d"}))
+    assert found.tables["tracker_run"]["model"].to_list() == ["llama ?"]

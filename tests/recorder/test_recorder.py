@@ -384,7 +384,7 @@ def test_an_attempt_on_a_new_disk_does_not_replace_the_one_before(
     assert not any("earlier attempts" in message for message in caplog.messages)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     Recorder("r", tmp_path / "third", upload="s3://acme-disks/runs", imds=NOWHERE, environment=environment)
-    assert any("allow s3:GetObject and s3:ListBucket" in message for message in caplog.messages)
+    assert any("allow s3:ListBucket" in message for message in caplog.messages)
 
 
 def test_each_run_id_has_a_folder_of_its_own(tmp_path: Path, s3_endpoint: str, monkeypatch) -> None:
@@ -402,6 +402,25 @@ def test_each_run_id_has_a_folder_of_its_own(tmp_path: Path, s3_endpoint: str, m
         run.close()
     records = read_runs(RunSource(name="jobs", location="s3://acme-ids/runs", endpoint_url=s3_endpoint))
     assert rows(records, "run", "run_id") == [(run_id,) for run_id in run_ids]
+
+
+def test_processes_of_unknown_rank_do_not_replace_each_other(tmp_path: Path, s3_endpoint: str, monkeypatch) -> None:
+    """Two nodes of a launcher that sets no rank: the machine of one of them was missing. Later they are attempt 2."""
+    import boto3
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
+    boto3.client("s3", endpoint_url=s3_endpoint).create_bucket(Bucket="acme-ranks")
+    for disks in ("ab", "cd"):
+        nodes = []
+        for disk in disks:
+            job = {"TRAINING_JOB_ARN": f"arn:aws:sagemaker:us-west-2:000033334444:training-job/{disk}"}
+            upload = "s3://acme-ranks/runs"
+            nodes.append(Recorder("r", tmp_path / disk, upload=upload, imds=NOWHERE, environment=job))
+        for node in nodes:
+            node.close()
+    records = read_runs(RunSource(name="jobs", location="s3://acme-ranks/runs", endpoint_url=s3_endpoint))
+    found = rows(records, "resource", "attempt_no", "resource_id")
+    assert [(number, name[-1]) for number, name in found] == [(1, "a"), (1, "b"), (2, "c"), (2, "d")]
 
 
 def test_events_are_uploaded_at_the_exit_of_the_interpreter(tmp_path: Path, s3_endpoint: str, monkeypatch) -> None:

@@ -14,6 +14,7 @@ from support.random_ledgers import HOUR_MS, MONTH, Stay, hour, machine_line, tra
 
 from pipelines.config.policy import Policy
 from pipelines.config.terms import Terms
+from pipelines.models.contract import load_contract
 
 Line = dict[str, str]
 PLAN = {"savings_plan_savings_plan_a_r_n": "arn:aws:savingsplans::000011112222:savingsplan/sp-1"}
@@ -558,3 +559,18 @@ def test_bytes_of_an_instance_leave_while_it_is_up(held_minutes: int, expected: 
         found = dict(made.ask(f"select bucket, sum(effective_cost_usd) from {LEDGER} group by 1", LEDGER))
     assert round(found["run"], 2) == Decimal(expected)
     assert round(found.get("shared", Decimal(0)), 2) == (Decimal(0) if held_minutes == 15 else Decimal("2.67"))
+
+
+def test_a_run_that_records_cores_for_chips_has_the_machine_and_no_hours_that_are_not_billed() -> None:
+    """trn1.32xlarge has 16 chips of 2 cores: 32 for an hour of 21.50 is the whole hour, not 16 hours more."""
+    cores = tracker([Stay(0, "i-0b", 32, 0, HOUR_MS)])
+    (check,) = [c for c in load_contract("core/fct_resource_claim_monthly").checks if c.name.startswith("more_")]
+    query = check.query.format(batch="fct_resource_claim_monthly")
+    with Lab({MONTH: [machine_line("i-0b", 0, "1", "21.50")]}, cores) as lab:
+        assert lab.ask("select sum(effective_cost_usd) from fct_ledger where bucket = 'run'", LEDGER) == [(21.50,)]
+        unbilled = "fct_unbilled_claim_monthly"
+        assert lab.ask(f"select count(*) from {unbilled}", unbilled) == [(0,)]
+        warned = lab.ask(
+            f"select run_id, accelerator_count from ({query})", "fct_resource_claim_monthly", "fct_resource_hourly"
+        )
+        assert warned == [("run-0", 16)]

@@ -369,3 +369,30 @@ def test_what_is_no_json_is_never_read_in_a_block(odd: str) -> None:
     lines = pl.DataFrame({"file_no": 0, "line_no": [1, 2], "line": [line + "1}", line + odd]})
     found, left = PlainForms().read(lines)
     assert ([frame["line_no"].to_list() for frame in found["heartbeat"]], left["line_no"].to_list()) == ([[1]], [2])
+
+
+def test_a_rank_that_joins_late_on_an_empty_disk_is_of_the_attempt_of_the_others(tmp_path: Path) -> None:
+    """At 11:00 i-2 joins: i-1 begins attempt 2, i-2 counts from 1. Attempt 1 ended then at the latest, not at 12:00."""
+    first = text(
+        event("attempt_started", "10:00:00", attempt=1), event("resource_joined", "10:00:01", attempt=1, resource="i-1")
+    )
+    second = text(
+        event("attempt_started", "11:00:00", attempt=2),
+        event("resource_joined", "11:00:01", attempt=2, resource="i-1"),
+        event("attempt_ended", "12:00:00", attempt=2, reason="completed"),
+    )
+    joiner = text(
+        event("attempt_started", "10:59:58", attempt=1),
+        event("resource_joined", "10:59:59", attempt=1, resource="i-2"),
+        event("attempt_ended", "12:00:01", attempt=1, reason="completed"),
+    )
+    records = read(tmp_path, first, second, joiner)
+    assert rows(records, "attempt", "attempt_no", "ended_at") == [(1, None), (2, at("12:00:01"))]
+    stays = rows(records, "resource", "attempt_no", "resource_id", "joined_at")
+    assert stays == [(1, "i-1", at("10:00:01")), (2, "i-1", at("11:00:01")), (2, "i-2", at("10:59:59"))]
+
+
+def test_an_instance_is_known_by_its_arn(tmp_path: Path) -> None:
+    arn = "arn:aws:ec2:us-west-2:000033334444:instance/i-0abc"
+    records = read(tmp_path, text(event("resource_joined", "10:00:00", resource=arn)))
+    assert rows(records, "resource", "resource_id") == [("i-0abc",)]

@@ -91,6 +91,22 @@ def test_pods_side_by_side_on_a_node_hold_it_together(tmp_path: Path) -> None:
     ]
 
 
+def test_a_pod_without_accelerators_next_to_one_that_requests_some_has_none(tmp_path: Path) -> None:
+    """The launcher of a job of 4 GPUs does not make it one of all 8; a part of a GPU stays unknown."""
+    hour = ("2026-07-01T10:00:00Z", "2026-07-01T11:00:00Z")
+    part = pod("c", "n1", *hour, {"nvidia.com/mig-3g.40gb": "1"})
+    part["metadata"]["labels"] = {"job-name": "part"}
+    items = [
+        pod("a", "n1", *hour, {"nvidia.com/gpu": "4"}),
+        pod("b", "n1", *hour, {"cpu": "2"}),
+        part,
+        node("n1", "i-01", "p5.48xlarge"),
+    ]
+    (tmp_path / "snapshot.json").write_text(json.dumps({"kind": "List", "items": items}))
+    found = rows(read_runs(source("kubernetes", tmp_path)), "resource", "run_id", "accelerators_used")
+    assert found == [("ft-1", 4), ("part", None)]
+
+
 def test_a_claim_leads_to_what_is_billed_for_as_long_as_a_pod_has_it(tmp_path: Path) -> None:
     """Both pods mount the file system, 10:00 to 12:00 in all; the first alone a volume; one claim is in no snapshot."""
 

@@ -54,6 +54,14 @@ def test_trainer_states_date_what_they_record_by_when_they_were_written(tmp_path
     ]
 
 
+def test_batches_that_were_dropped_at_the_end_take_no_epoch_from_a_completed_run(tmp_path: Path) -> None:
+    """The last epoch may read 2.97 (facts training-runs 1.9); before the last step it is not done."""
+    put(tmp_path, "done/checkpoint-200/trainer_state.json", trainer_state(200, 2.97), "2026-07-01T10:00:00")
+    put(tmp_path, "stopped/checkpoint-199/trainer_state.json", trainer_state(199, 2.97), "2026-07-01T10:00:00")
+    found = rows(read_runs(source("trainer_state", tmp_path)), "epoch", "run_id", "epoch_index")
+    assert found == [*(("done", n) for n in (1, 2, 3)), *(("stopped", n) for n in (1, 2))]
+
+
 def test_a_broken_trainer_state_is_left_out_by_name(tmp_path: Path) -> None:
     put(tmp_path, "out/checkpoint-1/trainer_state.json", '{"epoch": 1}', "2026-07-01T10:00:00")
     (warning,) = read_runs(source("trainer_state", tmp_path)).warnings

@@ -167,6 +167,17 @@ def test_epochs_done_are_counted_where_the_first_evaluation_is_before_training(t
     assert rows(read_runs(source("wandb", tmp_path)), "epoch", "epoch_index") == [(1,), (2,)]
 
 
+@pytest.mark.parametrize(
+    ("state", "last", "expected"), [("finished", 2.97, 3), ("killed", 2.97, 2), ("finished", 2.9, 2)]
+)
+def test_batches_that_were_dropped_at_the_end_take_no_epoch_from_a_completed_run(
+    tmp_path: Path, state: str, last: float, expected: int
+) -> None:
+    points = [point(n, f"1{n}:00:00", loss=2.0, epoch=at_end) for n, at_end in ((1, 0.99), (2, 1.98), (3, last))]
+    (tmp_path / "export.jsonl").write_text(wandb_run("w1", state, points) + "\n")
+    assert len(rows(read_runs(source("wandb", tmp_path)), "epoch", "epoch_index")) == expected
+
+
 def test_a_line_that_is_no_wandb_run_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "export.jsonl").write_text(wandb_run("w1", "finished", []) + "\n" + '{"id": "w2"}\n')
     found = read_runs(source("wandb", tmp_path))

@@ -51,6 +51,8 @@ _BLOCK_BYTES = 16 << 20
 # The times of an event. The clock of its machine may be ahead of ours, but not beyond tomorrow.
 _TIMES = ("at", "save_started_at", "durable_at")
 _AHEAD = timedelta(days=2)
+# So much the clocks of machines may differ.
+_SKEW_MS = 60_000
 FUTURE = "which is in the future"
 
 
@@ -105,6 +107,9 @@ class EventLog:
         # Run ids become numbers in their order: millions of events are sorted, grouped and joined by them.
         found = {kind: pl.concat(frames) for kind, frames in self._frames.items()}
         self._runs = pl.Enum(found[""]["run_id"].unique().sort() if found else [])
+        late = _late_ranks(found["attempt_started"]) if "attempt_started" in found else pl.DataFrame()
+        if late.height:
+            found |= {kind: _renumbered(frame, late) for kind, frame in found.items() if kind}
         self._frames = {kind: [frame.cast({"run_id": self._runs})] for kind, frame in found.items()}
 
     def frame(self, kind: str) -> pl.DataFrame:
@@ -249,6 +254,30 @@ class EventLog:
         for row in late.sort("file_no", "line_no").unique("run_id", keep="first").iter_rows(named=True):
             place = self.place(row["file_no"], row["line_no"])
             self.aside.setdefault(row["run_id"], f"{place} has the time {clock(row['at'])}, {FUTURE}; fix the times.")
+
+
+def _late_ranks(started: pl.DataFrame) -> pl.DataFrame:
+    """Files that begin an attempt when a later one begins, long after their own, and the number of the later one.
+
+    A rank on an empty disk that joins an elastic group counts as attempt 1 what is another one of the others.
+    """
+    attempt = ["run_id", "attempt_no"]
+    first = started.group_by(attempt).agg(first_at=pl.col("at").min())
+    later = first.rename({"attempt_no": "later_no", "first_at": "later_at"})
+    return (
+        started.join(first, on=attempt)
+        .filter(pl.col("at") > pl.col("first_at") + _SKEW_MS)
+        .join(later, on="run_id")
+        .filter(pl.col("later_no") > pl.col("attempt_no"), pl.col("later_at") <= pl.col("at") + _SKEW_MS)
+        .group_by(*attempt, "file_no")
+        .agg(pl.col("later_no").max())
+    )
+
+
+def _renumbered(found: pl.DataFrame, late: pl.DataFrame) -> pl.DataFrame:
+    """Events with the attempts of the files that are `late`."""
+    joined = found.join(late, on=["run_id", "attempt_no", "file_no"], how="left", maintain_order="left")
+    return joined.with_columns(attempt_no=pl.coalesce("later_no", "attempt_no")).drop("later_no")
 
 
 def _spans(seen: pl.DataFrame) -> pl.DataFrame:

@@ -6,7 +6,7 @@ Objects vanish soon after a job ends, so snapshots are kept and read together; t
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -59,21 +59,29 @@ def read(source: RunSource) -> RunRecords:
         listed |= dict.fromkeys(spaces | {None} if len(spaces) > 1 else spaces, item.modified_at)
     stays: dict[tuple[str, str, str], list[PodStay]] = {}
     for key, pod in found["Pod"].items():
-        labels = pod["metadata"].get("labels") or {}
-        label = next((label for label in _JOB_LABELS if label in labels), "")
-        name = labels.get(label)
-        is_gone = max(listed[key[0]], listed.get(None, seen[key])) > seen[key]
-        if name and (stay := _stay(pod, seen[key], is_gone)):
-            is_declared = label == _JOB_LABELS[0]
-            # Each namespace may have a job of this name, and a Job that is created again is another run.
-            apart = "" if is_declared else key[0], labels.get(_UID, "") if label in _OF_JOB else ""
-            stays.setdefault((name, *apart), []).append((stay, pod))
-            rows.declared |= {name} if is_declared else set()
+        with rows.skipping(f"[[runs]] {source.name}: pod {pod['metadata']['name']}", "snapshot it again"):
+            labels = pod["metadata"].get("labels") or {}
+            label = next((label for label in _JOB_LABELS if label in labels), "")
+            name = labels.get(label)
+            is_gone = max(listed[key[0]], listed.get(None, seen[key])) > seen[key]
+            if name and (stay := _stay(pod, seen[key], is_gone)):
+                is_declared = label == _JOB_LABELS[0]
+                # Each namespace may have a job of this name, and a Job that is created again is another run.
+                apart = "" if is_declared else key[0], labels.get(_UID, "") if label in _OF_JOB else ""
+                stays.setdefault((str(name), *apart), []).append((stay, pod))
+                rows.declared |= {name} if is_declared else set()
+    specs = [spec for pod in found["Pod"].values() if isinstance(spec := pod.get("spec"), Mapping)]
+    # On these nodes a pod has the accelerators that it requests, and no others.
+    counted = {
+        str(spec.get("nodeName"))
+        for spec in specs
+        if any(name in str(spec.get("containers")) for name in (*_ACCELERATORS, _CORES))
+    }
     nodes, volumes = ({name: each for (_, name), each in found[kind].items()} for kind in ("Node", "PersistentVolume"))
 
     def run(name: str, pods: list[PodStay]) -> Tables:
         pods.sort(key=lambda found: found[0][0])
-        tables = _run(name, pods, _job(pods[-1][1], found["Job"]), nodes, rows.warnings)
+        tables = _run(name, pods, _job(pods[-1][1], found["Job"]), nodes, counted, rows.warnings)
         claims = found["PersistentVolumeClaim"]
         mounted = _storage(name, pods, [*tables["attempt"]], claims, volumes, rows.warnings)
         return {**tables, "resource": [*tables["resource"], *mounted]}
@@ -124,7 +132,12 @@ def _job(pod: Object, jobs: Mapping[tuple[str, str], Object]) -> Object | None:
 
 
 def _run(
-    run_id: str, stays: list[PodStay], job: Object | None, nodes: Mapping[str, Object], warnings: list[str]
+    run_id: str,
+    stays: list[PodStay],
+    job: Object | None,
+    nodes: Mapping[str, Object],
+    counted: Set[str],
+    warnings: list[str],
 ) -> Tables:
     labels = stays[0][1]["metadata"].get("labels") or {}
     annotations = ((job or {}).get("metadata") or {}).get("annotations") or {}
@@ -148,19 +161,22 @@ def _run(
         attempts[-1] |= {"ended_at": open_until, "last_seen_at": open_until or last_at}
         attempts[-1]["end_reason"] = _REASONS.get(str(why), "unknown") if open_until else None
         stay = {"attempt_no": number, "joined_at": begin, "left_at": end}
-        resources.append(stay | _node(run_id, pod, nodes, warnings))
+        resources.append(stay | _node(run_id, pod, nodes, counted, warnings))
     span = {"started_at": started_at, "ended_at": ended_at if status else None, "last_seen_at": last_at}
     run = facts | span | {"source_system": "kubernetes", "status": status}
     return {"run": [run], "attempt": attempts, "resource": _side_by_side(resources)}
 
 
-def _node(run_id: str, pod: Object, nodes: Mapping[str, Object], warnings: list[str]) -> Row:
+def _node(run_id: str, pod: Object, nodes: Mapping[str, Object], counted: Set[str], warnings: list[str]) -> Row:
     name = (pod.get("spec") or {}).get("nodeName")
     node = nodes.get(name or "")
     labels = ((node or {}).get("metadata") or {}).get("labels") or {}
     instance_type = labels.get("node.kubernetes.io/instance-type")
     provider = ((node or {}).get("spec") or {}).get("providerID") or ""
     is_known = provider.startswith("aws:///")
+    used = _requested(pod, instance_type, ((node or {}).get("status") or {}).get("capacity") or {})
+    if used is None and name in counted and not any("/" in resource for limit in _limits(pod) for resource in limit):
+        used = 0
     if not is_known:
         warnings.append(
             f"Run {run_id}: node {name} is in no snapshot with a providerID; its cost is not found unless another "
@@ -171,14 +187,19 @@ def _node(run_id: str, pod: Object, nodes: Mapping[str, Object], warnings: list[
         "instance_type": instance_type,
         "region_id": labels.get("topology.kubernetes.io/region"),
         "market": "spot" if labels.get("karpenter.sh/capacity-type", "").lower() == "spot" else None,
-        "accelerators_used": _requested(pod, instance_type, ((node or {}).get("status") or {}).get("capacity") or {}),
+        "accelerators_used": used,
         "evidence": "api" if is_known else "nodemap",
     }
 
 
+def _limits(pod: Object) -> list[Object]:
+    containers = (pod.get("spec") or {}).get("containers") or ()
+    return [(container.get("resources") or {}).get("limits") or {} for container in containers]
+
+
 def _requested(pod: Object, instance_type: str | None, capacity: Object) -> int | None:
-    """Accelerators a pod requests; None where it requests none and so has the whole node."""
-    limits = [(c.get("resources") or {}).get("limits") or {} for c in (pod.get("spec") or {}).get("containers") or ()]
+    """Accelerators a pod requests; None where it requests none and so has the whole node, unless other pods do."""
+    limits = _limits(pod)
     chips = sum(int(limit.get(name, 0)) for limit in limits for name in _ACCELERATORS)
     cores = sum(int(limit.get(_CORES, 0)) for limit in limits)
     per_chip = _CORES_PER_CHIP.get((instance_type or "").partition(".")[0], 2)

@@ -163,12 +163,13 @@ class History:
         if self._has_epoch_numbers():
             return self._numbered_epochs(reason)
         found, furthest = [], self._epochs_before()
+        last = next((point for point in reversed(self._points) if _position(point[2]) is not None), None)
         for number, points in enumerate(self._pieces, start=1):
             done = None
             for at, step, values in points:
                 if (position := _position(values)) is None:
                     continue
-                whole = epoch_count(position)
+                whole = epoch_count(position, is_end=reason == "completed" and (at, step, values) == last)
                 tokens = next((values[key] for key in _TOKENS if key in values), None)
                 row = {"attempt_no": number, "completed_at": at, "step": step, "tokens_seen": tokens}
                 # A resumed attempt continues from its first point, which may be past an epoch that none had completed.

@@ -25,9 +25,11 @@ def read(source: RunSource) -> RunRecords:
                 # A job is in many answers; the last one has its end.
                 keep_latest(jobs, job.get("submission_id") or job["job_id"], job, lambda job: job.get("end_time") or 0)
     for job_id, job in sorted(jobs.items()):
-        run_id = rows.id_of(job.get("metadata") or {}, job_id)
-        if job.get("start_time"):
-            rows.add(run_id, f"[[runs]] {source.name}: Ray job {job_id}", _run, run_id, job, rows.warnings)
+        where = f"[[runs]] {source.name}: Ray job {job_id}"
+        with rows.skipping(where):
+            run_id = rows.id_of(job.get("metadata") or {}, job_id)
+            if job.get("start_time"):
+                rows.add(run_id, where, _run, run_id, job, rows.warnings)
     return rows.records(f"{source.location} contains no job that started")
 
 

@@ -32,6 +32,8 @@ _KEYS = {
     "epoch": ("completed_at", "run_id", "attempt_no", "epoch_index"),
     "checkpoint": ("durable_at", "run_id", "checkpoint_id"),
 }
+# So much of the last epoch may be missing.
+_DROPPED = 0.05
 # How names of metrics end that the trainer logs of an evaluation's own speed.
 SPEEDS = ("_runtime", "_per_second", "_model_preparation_time")
 # The tag, parameter or label that declares the run id in another tool's record.
@@ -76,11 +78,14 @@ def keep_latest(kept: dict[Any, Any], record_id: Any, record: Any, progress: Cal
     kept[record_id] = max(kept.get(record_id, record), record, key=progress)
 
 
-def epoch_count(position: float) -> int:
-    """Whole epochs done at a position. ValueError for more than any run has."""
+def epoch_count(position: float, *, is_end: bool = False) -> int:
+    """Whole epochs done at a position. ValueError for more than any run has.
+
+    At the end of a completed run 2.97 is three: its Trainer dropped batches that were too few to accumulate.
+    """
     if position > MOST_EPOCHS:
         raise ValueError(f"it reports epoch {position:g}")
-    return int(position + 1e-6)
+    return int(position + (_DROPPED if is_end else 1e-6))
 
 
 def is_evaluation(metric: str) -> bool:
@@ -165,6 +170,9 @@ def clean(table: str, rows: Sequence[Mapping[str, Any]], columns: Schema, warnin
 
 def _held(row: Mapping[str, Any], name: str, dtype: Any, warnings: list[str]) -> Any:
     value = row.get(name)
+    if dtype == pl.String and isinstance(value, str | int | float):
+        # A text that was cut may end in half of a character.
+        return str(value).encode(errors="replace").decode()
     if value is None or (dtype not in (pl.Int64, pl.Float64) and not isinstance(value, Mapping | list)):
         return value
     if isinstance(value, float) and dtype == pl.Float64:

@@ -42,11 +42,13 @@ _MOMENT = {
     "tracker_evaluation": "evaluated_at",
 }
 _INSTANCE = re.compile("i-|arn:")
-# A machine in one spelling, a SageMaker job by its name alone; the SQL function `machine_id` does so for servers.
+# A machine in one spelling, a SageMaker job by its name alone and an instance by its id; the SQL function `machine_id`
+# does so for servers.
 _NAME = pl.col("resource_id")
 _IS_JOB = _NAME.str.contains("-job/", literal=True) & ~_NAME.str.contains(":", literal=True)
 _IS_JOBS_NAME = pl.col("instance_type").str.starts_with("ml.") & ~_NAME.str.contains(":|^i-")
-_MACHINE = pl.when(_IS_JOB | _IS_JOBS_NAME).then(_NAME.str.extract("([^/]+)$").str.to_lowercase()).otherwise(_NAME)
+_JOBS_NAME = _NAME.str.extract("([^/]+)$").str.to_lowercase()
+_MACHINE = pl.when(_IS_JOB | _IS_JOBS_NAME).then(_JOBS_NAME).otherwise(_NAME.str.replace("^arn:.*:instance/", ""))
 _Rows = list[Row]
 # Tables of records of runs that are merged.
 _MERGED = [table for table in SCHEMAS if table != UNREAD]

@@ -79,11 +79,10 @@ def _run(saves: list[_Save]) -> Tables:
                     step = int(entry.get("step", save.step))
                     score = {"metric": key, "value": float(value), "step": step, "split": "eval"}
                     scores.setdefault((key, step), score | {"evaluated_at": save.written_at})
-        # The last epoch may read 2.97 where a partial accumulation was dropped: it is not rounded up to a whole one.
         position = float(save.content["epoch"] or 0)
-        for number in range(1, epoch_count(position) + 1):
+        for number in range(1, epoch_count(position, is_end=is_done and save is saves[-1]) + 1):
             # The tokens are those of the state, so they are known only where it is at the end of the epoch.
-            at_end = math.isclose(position, number, abs_tol=1e-6)
+            at_end = math.isclose(position, number, abs_tol=1e-6) or number > position
             known = {"step": save.step, "tokens_seen": _tokens(save)} if at_end else {}
             epochs.setdefault(number, {"epoch_index": number, "completed_at": save.written_at} | known)
     return {

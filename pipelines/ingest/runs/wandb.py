@@ -34,12 +34,13 @@ def read(source: RunSource) -> RunRecords:
     rows = RunRows(source)
     for where, content in saved_files(source, ".jsonl"):
         for run in _lines(content, where, rows):
-            config = run.get("config") or {}
-            is_rank = run.get("job_type") in ("rank", "worker") or "rank" in config
-            name = str(config.get(DECLARED) or (run["group"] if run.get("group") and is_rank else run["id"]))
-            rows.declared |= {name} if config.get(DECLARED) else set()
-            # A run may be in several exports; the last one has its end.
-            keep_latest(groups.setdefault(name, {}), str(run["id"]), run, lambda run: run["heartbeat"])
+            with rows.skipping(f"{where}: run {run['id']}", "export the run again"):
+                config = run.get("config") or {}
+                is_rank = run.get("job_type") in ("rank", "worker") or "rank" in config
+                name = str(config.get(DECLARED) or (run["group"] if run.get("group") and is_rank else run["id"]))
+                rows.declared |= {name} if config.get(DECLARED) else set()
+                # A run may be in several exports; the last one has its end.
+                keep_latest(groups.setdefault(name, {}), str(run["id"]), run, lambda run: run["heartbeat"])
     for name, ranks in sorted(groups.items()):
         rows.add(name, f"[[runs]] {source.name}: run {name}", _run, name, [*ranks.values()], rows.warnings)
     return rows.records(f"{source.location} holds no .jsonl export")

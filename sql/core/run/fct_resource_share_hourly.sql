@@ -7,8 +7,8 @@ with claimed as (
         claim.bucket, claim.evidence, not is_estimated(claim.evidence) as is_recorded,
         greatest(claim.started_ms, hour.window_started_ms) as started_ms,
         least(claim.ended_ms, hour.window_ended_ms) as ended_ms,
-        coalesce(case when hour.accelerator_family <> 'unknown' then claim.accelerators_used end, hour.whole_count)
-            as used_count
+        least(coalesce(case when hour.accelerator_family <> 'unknown' then claim.accelerators_used end, hour.whole_count),
+            case when is_instance_id(hour.resource_id) then hour.capacity_count end) as used_count
     from fct_resource_hourly as hour
     join fct_resource_claim_monthly as claim on claim.is_claim and claim.resource_id = hour.resource_id
         and claim.started_ms < hour.window_ended_ms and claim.ended_ms > hour.window_started_ms

@@ -57,7 +57,8 @@ shared as (
 claimed as (
     select
         claim.billing_period, claim.rate_month, claim.resource_id, claim.run_id,
-        sum((claim.ended_ms - claim.started_ms) * coalesce(claim.accelerators_used, billed.capacity_count, 1) * claim.machine_count)
+        sum((claim.ended_ms - claim.started_ms) * least(coalesce(claim.accelerators_used, billed.capacity_count, 1),
+            case when is_instance_id(claim.resource_id) then billed.capacity_count end) * claim.machine_count)
             - coalesce(max(shared.shared_units), 0) as gap_units,
         sum(60000 * coalesce(claim.accelerators_used, billed.capacity_count, 1) * claim.machine_count) as tolerated_units,
         max(billed.instance_type) as instance_type, max(billed.accelerator_family) as accelerator_family
