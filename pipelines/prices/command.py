@@ -27,7 +27,10 @@ def update(
     write: Annotated[bool, typer.Option("--write", help="Append the changes to trainledger.toml.")] = False,
     config: Config = None,
 ) -> None:
-    """Compare the price book with AWS Price List offer files, and add what changed."""
+    """Compare the price book with offer files of the AWS Price List.
+
+    With --write, add what changed.
+    """
     settings = settings_of(config)
     from pipelines.prices.book import reviewed_book
     from pipelines.prices.offer_file import as_toml, price_changes, show_changes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -175,7 +176,13 @@ def test_a_file_named_twice_is_refused(tmp_path: Path) -> None:
 def test_two_exports_in_one_folder_are_not_added_up(tmp_path: Path) -> None:
     cur2_export(tmp_path / "bucket", CUR2, name="a")
     cur2_export(tmp_path / "bucket", CUR2, name="b")
-    assert "holds 2 exports (a/a, b/b)" in refusal(tmp_path / "bucket", tmp_path / "raw")
+    error = refusal(tmp_path / "bucket", tmp_path / "raw")
+    assert "holds 2 exports (a/a, b/b)" in error and error.endswith("own location, or with its `export` by name.")
+    # Copies of one export have one name.
+    shutil.copytree(tmp_path / "bucket" / "a", tmp_path / "copies" / "c")
+    shutil.copytree(tmp_path / "bucket" / "a", tmp_path / "copies" / "d")
+    error = refusal(tmp_path / "copies", tmp_path / "raw")
+    assert "holds 2 exports (c/a, d/a)" in error and error.endswith("entry with its own location.")
 
 
 def test_a_folder_without_manifests_is_refused_with_what_to_point_at(tmp_path: Path) -> None:

@@ -177,17 +177,25 @@ def test_a_run_that_goes_on_after_its_end_is_open_again(tmp_path: Path) -> None:
 def test_ranks_that_save_shards_at_addresses_of_their_own_save_one_checkpoint(tmp_path: Path) -> None:
     """Two saves of four ranks, each a shard, the second begun at 11:00. An export and a save with its own
     id are checkpoints of their own at the same step. The id of a single address is what it was before.
+    Shards of 10, 20, 30 and 40 bytes are a save of 100; with one of unknown size, the save's is unknown.
     """
     uris = [f"s3://b/2/rank{rank}" for rank in range(4)]
-    lines = [event("checkpoint_saved", f"10:00:0{rank}", step=1, uri=f"s3://b/1/rank{rank}") for rank in range(4)]
+    lines = [
+        event("checkpoint_saved", f"10:00:0{rank}", step=1, uri=f"s3://b/1/rank{rank}", bytes=10 * rank + 10)
+        for rank in range(4)
+    ]
     lines += [event("checkpoint_started", f"11:00:0{rank}", step=2, uri=uri) for rank, uri in enumerate(uris)]
-    lines += [event("checkpoint_saved", f"11:01:0{rank}", step=2, uri=uri) for rank, uri in enumerate(uris)]
+    lines += [
+        event("checkpoint_saved", f"11:01:0{rank}", step=2, uri=uri, **({"bytes": 5} if rank else {}))
+        for rank, uri in enumerate(uris)
+    ]
     lines.append(event("checkpoint_saved", "11:02:00", step=2, uri="s3://b/2/export", kind="export"))
-    lines.append(event("checkpoint_saved", "11:03:00", step=2, uri="s3://b/2/own", checkpoint_id="own"))
+    lines.append(event("checkpoint_saved", "11:03:00", step=2, uri="s3://b/2/own", checkpoint_id="own", bytes=7))
     records = read(tmp_path, text(event("run_started", "09:00:00"), *lines))
     found = records.tables["tracker_checkpoint"].sort("durable_at")
     columns = ["step", "is_resumable", "is_complete"]
     assert found.select(columns).rows() == [(1, True, True), (2, True, True), (2, False, True), (2, True, True)]
+    assert found["bytes"].to_list() == [100, None, None, 7]
     assert [f"{at:%H:%M:%S}" for at in found["durable_at"]] == ["10:00:03", "11:01:03", "11:02:00", "11:03:00"]
     assert [at and f"{at:%H:%M:%S}" for at in found["save_started_at"]] == [None, "11:00:00", None, None]
     digest = sha256(b"s3://b/2/export").hexdigest()[:12]

@@ -102,7 +102,9 @@ def find_manifests(listing: Sequence[Object], store: Store, export: str | None =
             fix += ', or name bare files by `files`, such as files = "*.parquet"'
         raise SourceError(f"{store.location} holds no billing manifest; {fix}.")
     if len(exports) > 1:
-        fix = "give each its own [[billing]] entry with its own location, or with its `export` by name"
+        fix = "give each its own [[billing]] entry with its own location"
+        if len({path.export for path in paths}) == len(exports):
+            fix += ", or with its `export` by name"
         raise SourceError(f"{store.location} holds {len(exports)} exports ({', '.join(sorted(exports))}); {fix}.")
     first = {path.period: path for path in reversed(paths)}
     if twice := next(((first[path.period], path) for path in paths if first[path.period] is not path), None):

@@ -258,8 +258,21 @@ def checkpoints(log: EventLog, warnings: list[str]) -> pl.DataFrame:
         is_resumable=_IS_RESUMABLE,
         is_complete=pl.col("complete").fill_null(True),
     ).drop("checkpoint_id")
+    # What shards at addresses of their own have together; every rank that saves to one address records the same.
+    shard = pl.col("bytes").filter(pl.col("uri").is_not_null())
+    sizes = (
+        kept.group_by(*_ATTEMPT, "name", "uri")
+        .agg(pl.col("bytes").max())
+        .group_by(*_ATTEMPT, "name")
+        .agg(
+            pl.when(pl.col("uri").count() < 2)
+            .then(pl.col("bytes").max())
+            .when(shard.null_count() == 0)
+            .then(shard.cast(pl.Int128).sum().cast(pl.Int64, strict=False))
+        )
+    )
     merged = (
-        pl.concat([kept, begun], how="diagonal")
+        pl.concat([kept.drop("bytes"), begun], how="diagonal")
         .sort("run_id", "at", "step", "uri", nulls_last=True)
         .group_by(*_ATTEMPT, "name", maintain_order=True)
         .agg(
@@ -267,10 +280,11 @@ def checkpoints(log: EventLog, warnings: list[str]) -> pl.DataFrame:
             pl.col("step").max(),
             pl.col("save_started_at").min(),
             # Many ranks save shards: the save is durable with the last, complete only if each is.
-            pl.col("durable_at", "stall_seconds", "bytes", "tokens_seen").max(),
+            pl.col("durable_at", "stall_seconds", "tokens_seen").max(),
             pl.col("is_resumable", "is_complete").min(),
             step_count=pl.col("step").n_unique(),
         )
+        .join(sizes, on=[*_ATTEMPT, "name"], how="left", nulls_equal=True, maintain_order="left")
     )
     mixed = merged.filter(pl.col("step_count") > 1).sort("run_id", "name")
     warnings += [
