@@ -63,7 +63,11 @@ UNBROKEN = {
         "registration_names_a_run_of_another_workload",
         "verdict_of_a_month_that_is_not_closed",
     },
-    "detail_restated_figure": {"published_run_no_longer_recorded", "days_that_were_published_are_gone"},
+    "detail_restated_figure": {
+        "published_month_no_longer_read",
+        "published_run_no_longer_recorded",
+        "days_that_were_published_are_gone",
+    },
     "detail_budget_monthly": {"budget_of_a_team_that_no_run_and_no_bill_names_so"},
 }
 Warehouse = tuple[Lake, DuckDBEngine, ExpectationsGate]
