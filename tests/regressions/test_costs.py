@@ -495,8 +495,28 @@ def test_a_source_that_knows_no_checkpoints_makes_no_work_lost(
             "detail_run_summary",
         )
     replay = None if lost is None else Decimal("0")
-    assert found == [(counted, counted, lost, replay, wasted, None)]
+    assert found == [(None, counted, lost, replay, wasted, None)]
     assert (causes, total) == ([cause], [(wasted,)])
+
+
+@pytest.mark.parametrize(("status", "epochs", "expected"), [("completed", None, None), ("failed", 0, "110.08")])
+def test_a_training_that_completed_without_a_recorded_epoch_has_no_epoch_of_zero(
+    tmp_path: Path, status: str, epochs: int | None, expected: str | None
+) -> None:
+    """Two hours of 55.04, one with an epoch: 110.08 an epoch if the other run failed, unknown if it completed."""
+    lines, events = [], []
+    for number in (0, 1):
+        lines.append(instance_hour(f"2026-07-01T0{number}", f"i-{number}", "p5.48xlarge", "55.04"))
+        inside = [{"event": "epoch_completed", "at": "2026-07-01T00:59:00Z", "epoch": 1}] if number == 0 else []
+        start = datetime(2026, 7, 1, number)
+        events += one_attempt(f"r-{number}", [f"i-{number}"], "p5.48xlarge", start, HOUR, inside, model="m")
+    events[-1]["status"] = status
+    write_export(tmp_path, {"2026-07": lines})
+    builder = lazy_warehouse(write_config(tmp_path, billing="export", runs=write_events(tmp_path / "runs", events)))
+    counted = ask(builder, "select epoch_completed_count from mart_run_cost order by run_id").rows()
+    assert counted == [(1,), (epochs,)]
+    ((cost,),) = ask(builder, "select cost_per_epoch_usd from detail_workload_cost").rows()
+    assert cost == (expected and Decimal(expected))
 
 
 def test_a_run_that_a_correction_makes_cheaper_than_nothing_stops_no_build() -> None:

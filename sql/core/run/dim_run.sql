@@ -90,10 +90,11 @@ select
     greatest(run.ended_at, coalesce(stay.last_left_at, run.ended_at),
         coalesce(attempt.last_ended_at, run.ended_at)) as last_seen_at,
     run.epoch_unit, run.epoch_unit_size, run.tokens_unit,
-    -- Where a run records no epoch, its tokens are counted in epochs.
+    -- Where a run records no epoch, its tokens are counted in epochs. A training that completed has some, recorded or not.
     coalesce(progress.epoch_completed_count, ratio(progress.tokens_seen_count, case run.epoch_unit
         when 'dataset_pass' then run.dataset_tokens when 'token_block' then run.epoch_unit_size end),
-        case when source_records(run.source_system, 'epoch') then 0 end) as epoch_completed_count,
+        case when source_records(run.source_system, 'epoch') and (run.status <> 'completed'
+            or run.purpose in ('compile_only', 'eval_only', 'benchmark')) then 0 end) as epoch_completed_count,
     coalesce(progress.checkpoint_durable_count, case when progress.is_checkpoint_recorded then 0 end)
         as checkpoint_durable_count,
     progress.is_checkpoint_recorded, progress.is_compile_recorded,
