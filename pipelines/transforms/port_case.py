@@ -142,11 +142,10 @@ def runs_per_month(runs: pl.DataFrame, newest: datetime | None) -> float | None:
         return None
     times = pl.col("started_at").min(), pl.col("ended_at").max()
     done = done.group_by(pl.coalesce("job_id", "run_id")).agg(times)
-    ended: datetime = max(done["ended_at"])
-    newest = max(ended, newest or ended)
+    until: datetime = max(*done["ended_at"], newest or datetime.min)
     oldest: datetime = min(done["started_at"])
-    recent = done.filter(pl.col("ended_at") > newest - _WINDOW).height
-    return recent / (min(max(newest - oldest, _LEAST), _WINDOW) / _LEAST)
+    recent = done.filter(pl.col("ended_at") > until - _WINDOW).height
+    return recent / (min(max(until - oldest, _LEAST), _WINDOW) / _LEAST)
 
 
 def _failed_pairs(port: Row, own: pl.DataFrame, table: Frames) -> pl.DataFrame:

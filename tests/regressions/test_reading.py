@@ -182,3 +182,14 @@ def test_a_day_is_not_taken_for_its_hours(tmp_path: Path, until: str) -> None:
         "NOK": Decimal("1320.96"),
         "USD": Decimal("1320.96"),
     }
+
+
+def test_a_line_without_a_service_stops_no_bill(tmp_path: Path) -> None:
+    """AWS fills the product code of every row in practice (facts 1.3); the other tables need none."""
+    tax = {"line_item_line_item_type": "Tax", "line_item_product_code": "", "line_item_unblended_cost": "1.00"}
+    export = write_export(tmp_path, {MONTH: [instance_hour(f"{MONTH}-01T10", "i-1", "p5.48xlarge", "55.04") | tax]})
+    builder = lazy_warehouse(write_config(tmp_path, billing=export))
+    rows = ask(
+        builder, "select service, untaggable_cost_usd from detail_tag_coverage_monthly where tag = 'team'"
+    ).rows()
+    assert rows == [("", Decimal(1))]

@@ -4,7 +4,7 @@ select distinct
     source_name, charge_kind_id, billing_period, billing_month, bill_payer_account_id as payer_account_id, invoice_id,
     coalesce(bill_billing_entity, '') as billing_entity, coalesce(bill_invoicing_entity, '') as invoice_issuer,
     billing_currency, charge_category, line_item_line_item_type as charge_type, is_known_charge_type,
-    effective_rule, line_item_product_code as service, region_id, accelerator_family, market, kept_description,
+    effective_rule, coalesce(line_item_product_code, '') as service, region_id, accelerator_family, market, kept_description,
     commitment_eligibility, bedrock_meter_id
 from stg_aws__cur_line_kind
 
