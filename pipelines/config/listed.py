@@ -31,6 +31,12 @@ class Machine(Frozen):
             peak = getattr(self, name)
             if accelerator == self.accelerator_name and peak == 2 * Decimal(dense):
                 yield f"{name} {peak} is the peak of {accelerator} with sparsity; write the dense one, {dense}"
+        for row in instance_types():
+            if row["instance_type"] == self.instance_type and row["accelerator_family"] in ("trainium", "inferentia"):
+                chips = int(row["accelerator_count"])
+                # NeuronCores of a chip, also joined into logical ones (facts training-runs 3).
+                if self.accelerator_count in (2 * chips, 4 * chips, 8 * chips):
+                    yield f"accelerator_count {self.accelerator_count} counts its cores; write its chips, {chips}"
 
     @property
     def listed(self) -> dict[str, Any]:

@@ -194,6 +194,15 @@ def test_a_price_of_something_else(tmp_path: Path, instance_type: str, price: st
     assert message in str(raised.value)
 
 
+def test_cores_are_no_accelerators(tmp_path: Path) -> None:
+    """trn1.32xlarge: 16 chips of 2 cores (facts training-runs 3)."""
+    config = tmp_path / "trainledger.toml"
+    machine = 'instance_type = "trn1.32xlarge"\naccelerator_family = "trainium"\naccelerator_name = "Trainium"\n'
+    config.write_text(f"[[machines]]\n{machine}accelerator_count = 32\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="accelerator_count 32 counts its cores; write its chips, 16"):
+        load_settings(config)
+
+
 def test_variables_that_kubernetes_sets_are_not_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of a service `trainledger`, `trainledger-runs` or `trainledger-serving`."""
     for name in ("PORT", "SERVICE_HOST", "PORT_8080_TCP_ADDR", "RUNS_PORT", "SERVING_SERVICE_PORT_HTTP"):

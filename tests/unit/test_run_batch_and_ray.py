@@ -6,6 +6,7 @@ No recorded answer is at hand: these are written by hand, in milliseconds since 
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,19 @@ def test_the_metadata_of_a_ray_job_names_its_run_and_machines(tmp_path: Path) ->
         ("i-2", at("2026-07-01T10:00:00"), at("2026-07-01T11:00:00")),
     ]
     assert rows(found, "attempt", "end_reason") == [("user_stop",)]
+
+
+def test_a_job_without_an_end_was_seen_when_its_answer_was_saved(tmp_path: Path) -> None:
+    """At 11:30: a job that joins its machine at eleven does not show that it is over."""
+    running = {"status": "RUNNING", "startedAt": TEN, "stoppedAt": None, "attempts": []}
+    ray = {"submission_id": "r", "status": "RUNNING", "start_time": TEN, "end_time": None}
+    for kind, answer in (("batch", {"jobs": [job(**running)]}), ("ray", [ray])):
+        folder = tmp_path / kind
+        folder.mkdir()
+        write(folder, answer=answer)
+        os.utime(folder / "answer.json", (TEN / 1000 + 5400, TEN / 1000 + 5400))
+        found = read_runs(source(kind, folder))
+        assert rows(found, "attempt", "ended_at", "last_seen_at") == [(None, at("2026-07-01T11:30:00"))]
 
 
 @pytest.mark.parametrize(("kind", "answer"), [("batch", {"jobs": [{"jobName": "x"}]}), ("ray", [{"type": "x"}])])

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.records import at, rows, source
 
 from pipelines.ingest.runs.tracker import read_all, read_runs
@@ -81,11 +82,29 @@ def test_lightning_counts_from_nought_and_we_from_one(tmp_path: Path) -> None:
     assert rows(records, "evaluation", "metric", "value") == [("val_loss", 2.5)]
 
 
-def test_an_epoch_of_lightning_that_was_cut_short_is_not_completed(tmp_path: Path) -> None:
-    """Epochs 0 and 1 end with a validation; the run was killed some steps into epoch 2."""
-    lines = ("val_loss,step,epoch", ",24,0", "2.5,49,0", ",74,1", "2.4,99,1", ",109,2")
-    put(tmp_path, "version_0/metrics.csv", "\n".join(lines) + "\n", "2026-07-01T12:00:00")
-    assert rows(read_runs(source("lightning", tmp_path)), "epoch", "epoch_index") == [(1,), (2,)]
+@pytest.mark.parametrize(
+    ("lines", "save", "expected"),
+    [
+        # Epochs 0 and 1 end with a validation; the run was killed some steps into epoch 2.
+        ((",24,0", "2.5,49,0", ",74,1", "2.4,99,1", ",109,2"), "", 2),
+        # It validates twice an epoch, and was killed between.
+        (("2.6,24,0", "2.5,49,0", "2.4,74,1"), "", 1),
+        # It logs steps alone, two an epoch.
+        ((",24,0", ",49,0", ",74,1"), "", 1),
+        ((",24,0", ",49,0", ",74,1", ",99,1"), "", 2),
+        # One epoch alone is known to end by its save.
+        ((",24,0",), "", 0),
+        ((",24,0",), "epoch=0-step=50.ckpt", 1),
+    ],
+)
+def test_an_epoch_of_lightning_that_was_cut_short_is_not_completed(
+    tmp_path: Path, lines: tuple[str, ...], save: str, expected: int
+) -> None:
+    put(tmp_path, "version_0/metrics.csv", "\n".join(("val_loss,step,epoch", *lines)) + "\n", "2026-07-01T12:00:00")
+    if save:
+        put(tmp_path, f"version_0/checkpoints/{save}", "w", "2026-07-01T11:00:00")
+    found = rows(read_runs(source("lightning", tmp_path)), "epoch", "epoch_index")
+    assert found == [(number,) for number in range(1, expected + 1)]
 
 
 def test_a_log_that_becomes_malformed_loses_no_save_of_its_run(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ array (`<job id>:<n>`) are trials of it. Batch records neither epochs nor checkp
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from pipelines.base.parse import parse_json
@@ -26,12 +27,12 @@ def read(source: RunSource) -> RunRecords:
     machines: dict[str, tuple[str, str | None]] = {}
     rows = RunRows(source)
     fix = "save the answer of `aws batch describe-jobs` or `aws ecs describe-container-instances` again"
-    for where, content in saved_files(source, ".json"):
+    for where, content, seen_at in saved_files(source, ".json"):
         with rows.skipping(where, fix):
             answer = parse_json(content)
             # A job is described in many answers; the last one has most of it.
             for job in answer.get("jobs") or ():
-                keep_latest(jobs, job["jobId"], job, _progress)
+                keep_latest(jobs, job["jobId"], {**job, "seen_at": seen_at}, _progress)
             for instance in answer.get("containerInstances") or ():
                 attributes = {one.get("name"): one.get("value") for one in instance.get("attributes") or ()}
                 machines[instance["containerInstanceArn"]] = instance["ec2InstanceId"], attributes.get(_TYPE)
@@ -49,8 +50,8 @@ def read(source: RunSource) -> RunRecords:
     return rows.records(f"{source.location} contains no job that started")
 
 
-def _progress(job: Job) -> tuple[int, int, int]:
-    return len(job.get("attempts") or ()), job.get("stoppedAt") or 0, job.get("startedAt") or 0
+def _progress(job: Job) -> tuple[int, int, int, datetime]:
+    return len(job.get("attempts") or ()), job.get("stoppedAt") or 0, job.get("startedAt") or 0, job["seen_at"]
 
 
 def _run(run_id: str, nodes: Sequence[Job], tags: Mapping[str, str], machines: Machines, warnings: list[str]) -> Tables:
@@ -95,7 +96,9 @@ def _attempts(job: Job) -> list[Row]:
         reasons[-1:] = ["completed"]
     ends = [at_ms(attempt.get("stoppedAt")) for attempt in tried]
     begins = [at_ms(attempt["startedAt"]) for attempt in tried]
-    return attempts_of((begun, end, end and reason) for begun, end, reason in zip(begins, ends, reasons, strict=True))
+    tries = ((begun, end, end and reason) for begun, end, reason in zip(begins, ends, reasons, strict=True))
+    # An attempt without an end ran when its answer was saved.
+    return attempts_of(tries, max(job["seen_at"], *begins))
 
 
 def _stays(job: Job, machines: Machines) -> Iterator[Row]:

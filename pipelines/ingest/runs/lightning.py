@@ -7,6 +7,7 @@ by it too, unless a checkpoint of that epoch was written before. Lightning count
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -56,21 +57,25 @@ def _run(item: Object, others: Sequence[Object], store: Store) -> Mapping[str, A
     times = sorted(at for at in (written_at, *saved_at.values()) if at)
     span = {"started_at": times[0], "last_seen_at": times[-1]}
     epochs: dict[int, dict[str, Any]] = {}
-    scores, closed = [], set()
+    scores, logged, closed = [], Counter[int](), Counter[int]()
     for line in _lines(store, item.key):
         epoch, step = line.get("epoch"), int(line["step"])
         at = saved_at.get(epoch_count(epoch), written_at) if epoch is not None else written_at
         if epoch is not None and epoch == epoch_count(epoch):
             epochs[int(epoch)] = {"epoch_index": int(epoch) + 1, "completed_at": at, "step": step}
-            closed |= {int(epoch) for name in line if is_evaluation(name) or name.endswith("_epoch")}
+            logged[int(epoch)] += 1
+            closed[int(epoch)] += any(is_evaluation(name) or name.endswith("_epoch") for name in line)
         scores += [
             {"metric": name, "value": value, "step": step, "evaluated_at": at}
             for name, value in line.items()
             if is_evaluation(name)
         ]
-    # Where each epoch before has a line at its end, a last one without was cut short.
-    if closed and closed == {*epochs} - {max(epochs)}:
-        del epochs[max(epochs)]
+    # A last one with fewer lines at its end than any before was cut short, or with fewer lines where none is at an end.
+    *before, last = sorted(epochs) or [0]
+    ends = closed if all(closed[epoch] for epoch in before) else logged
+    least = min((ends[epoch] for epoch in before), default=int(last not in {epoch for epoch, _ in saves}))
+    if ends[last] < least:
+        epochs.pop(last, None)
     return {
         "run": [span | {"source_system": "lightning"}],
         "attempt": [span],

@@ -5,6 +5,7 @@ not instances, and records neither epochs nor checkpoints.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from pipelines.base.parse import parse_json
@@ -19,11 +20,12 @@ def read(source: RunSource) -> RunRecords:
     """Every job of the folder that started."""
     jobs: dict[str, Mapping[str, Any]] = {}
     rows = RunRows(source)
-    for where, content in saved_files(source, ".json"):
+    for where, content, seen_at in saved_files(source, ".json"):
         with rows.skipping(where, "save the answer of /api/jobs/ again"):
             for job in parse_json(content):
                 # A job is in many answers; the last one has its end.
-                keep_latest(jobs, job.get("submission_id") or job["job_id"], job, lambda job: job.get("end_time") or 0)
+                seen = {**job, "seen_at": seen_at}
+                keep_latest(jobs, job.get("submission_id") or job["job_id"], seen, _progress)
     for job_id, job in sorted(jobs.items()):
         where = f"[[runs]] {source.name}: Ray job {job_id}"
         with rows.skipping(where):
@@ -33,16 +35,23 @@ def read(source: RunSource) -> RunRecords:
     return rows.records(f"{source.location} contains no job that started")
 
 
+def _progress(job: Mapping[str, Any]) -> tuple[float, datetime]:
+    return job.get("end_time") or 0, job["seen_at"]
+
+
 def _run(run_id: str, job: Mapping[str, Any], warnings: list[str]) -> Tables:
     facts, resources = described(job.get("metadata") or {}, run_id, warnings)
     started_at, ended_at = moment_of(job["start_time"] / 1000), at_ms(job.get("end_time"))
     status = _STATUS.get(str(job.get("status")))
     tables = History([]).tables(started_at, ended_at, resources, REASONS[status])
+    # A job without an end ran when its answer was saved.
+    last_at = ended_at or max(started_at, job["seen_at"])
+    tables["attempt"][-1]["last_seen_at"] = last_at
     run = {
         "source_system": "ray",
         "status": status,
         "started_at": started_at,
         "ended_at": ended_at,
-        "last_seen_at": ended_at or started_at,
+        "last_seen_at": last_at,
     }
     return {"run": [facts | run], **tables}

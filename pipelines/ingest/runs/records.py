@@ -326,10 +326,17 @@ def open_run_store(source: RunSource) -> Store:
     return open_store(source.location, **source.reach)
 
 
-def saved_files(source: RunSource, suffix: str) -> Iterator[tuple[str, bytes]]:
-    """Address and content of each file of a source whose name ends in `suffix`."""
+def saved_files(source: RunSource, suffix: str) -> Iterator[tuple[str, bytes, datetime]]:
+    """Address, content and time of each file of a source whose name ends in `suffix`."""
     store = open_run_store(source)
-    return ((store.uri(item.key), store.read(item.key)) for item in store.list() if item.key.endswith(suffix))
+    for item in store.list():
+        if item.key.endswith(suffix):
+            at = item.modified_at
+            yield (
+                store.uri(item.key),
+                store.read(item.key),
+                at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at,
+            )
 
 
 def listed_state(source: RunSource) -> str:
