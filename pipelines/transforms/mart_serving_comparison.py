@@ -1,6 +1,6 @@
 """One row per model × way it is served × other way to serve it: cost of the same traffic, crossover, verdict."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -14,7 +14,7 @@ from pipelines.transforms.price_book import prices_of
 from pipelines.transforms.serving_candidate import Candidate, candidate_of, is_itself, served_options
 from pipelines.transforms.serving_side import BASES, Side, sides_of
 
-INPUTS = (*serving_side.INPUTS, "mart_price_book", "declared_serving")
+INPUTS = (*serving_side.INPUTS, "mart_price_book", "declared_serving", "fct_charge_sum_monthly", "fct_ledger")
 QUERIES = serving_query.QUERIES
 
 
@@ -28,7 +28,9 @@ def build(**table: pl.DataFrame) -> Rows:
     rows = []
     for side in sides:
         own = [one for one in options if one["model"] == side.model and not is_itself(one, side)]
-        rows += [_row(side, candidate_of(option, side, sides, prices)) for option in own] or [_alone(side, unserved)]
+        gaps = [*_undiscounted(side, table["fct_charge_sum_monthly"])]
+        found = [_row(side, candidate_of(option, side, sides, prices), gaps) for option in own]
+        rows += found or [_alone(side, unserved)]
     return rows
 
 
@@ -41,6 +43,14 @@ def _alone(side: Side, unserved: Sequence[str]) -> Row:
         lacking += f"; {_no_tokens(side)}"
     lacking += f"; {side.uncounted}" if side.uncounted else ""
     return _today(side) | {"verdict": UNDECIDED, "verdict_reason": lacking, "missing_evidence": lacking}
+
+
+def _undiscounted(side: Side, discounts: pl.DataFrame) -> Iterator[str]:
+    """That what serves today costs less than its lines: a candidate may seem cheaper than it is."""
+    months = {day.replace(day=1) for day in side.dates}
+    own = discounts.filter(pl.col("billing_month").is_in(months), billing_currency=side.currency, family=side.family)
+    if usd := own["discount_usd"].sum():
+        yield f"today's cost lacks discounts of {side.currency} {abs(usd):,.2f}, on lines of their own on the bill"
 
 
 def _no_tokens(side: Side) -> str:
@@ -71,8 +81,8 @@ def _today(side: Side) -> Row:
     return row
 
 
-def _row(side: Side, candidate: Candidate) -> Row:
-    option, capacity = candidate.option, candidate.capacity
+def _row(side: Side, candidate: Candidate, gaps: Sequence[str]) -> Row:
+    option, capacity, gaps = candidate.option, candidate.capacity, [*candidate.gaps, *gaps]
     whole, days = sum(side.tokens.values()), len(side.dates)
     row = _today(side) | {
         "candidate_model": option["candidate_model"],
@@ -106,14 +116,14 @@ def _row(side: Side, candidate: Candidate) -> Row:
         (side.is_capacity, option["is_capacity"]),
         estimates,
         utilization is not None and utilization > 1,
-        candidate.gaps,
+        gaps,
         faults,
     )
     if found is not None and found.low is not None:
         weeks = len({day.isocalendar()[:2] for day in compress(side.dates, side.is_used)})
         reason += f"; {days} days, {weeks} weeks with traffic"
     platforms = side.family, candidate.family
-    missing = [*faults, *candidate.gaps]
+    missing = [*faults, *gaps]
     if side.unmeasured_days:
         missing.append(f"days left out because their tokens or costs are not all known: {side.unmeasured_days}")
     if side.changed_on:

@@ -77,6 +77,7 @@ UNITS: dict[str, Any] = {
     "output_tokens", "list_cost_usd", "effective_cost_usd"), pl.Float64),
 }  # fmt: skip
 CALLS = {"model": pl.String, "is_capacity": pl.Boolean, "hour_started_at": pl.Datetime, "tokens": pl.Float64}
+DISCOUNTS = {"billing_currency": pl.String, "billing_month": pl.Date, "family": pl.String, "discount_usd": pl.Float64}
 BILL = {"payer_account_id": pl.String, "billing_currency": pl.String, "billing_month": pl.Date, "newest_date": pl.Date}
 
 
@@ -135,6 +136,7 @@ def compared(
     units: list[dict[str, Any]] = [],  # noqa: B006
     newest: date = date(2026, 7, 26),
     prices: list[dict[str, Any]] = [],  # noqa: B006
+    discounts: list[tuple[str, date, str, float]] = [],  # noqa: B006
 ) -> list[dict[str, Any]]:
     options = [{**DECLARED, **one} for one in declared]
     empty = pl.DataFrame([dict.fromkeys(DECLARED)]).clear()
@@ -149,6 +151,7 @@ def compared(
         mart_price_book=pl.DataFrame(prices, schema=PRICES),
         fct_invoice_monthly=pl.DataFrame(bill, schema=BILL),
         declared_serving=pl.DataFrame(options) if options else empty,
+        fct_charge_sum_monthly=pl.DataFrame(discounts, schema=DISCOUNTS, orient="row"),
     )
 
 
@@ -226,6 +229,22 @@ def test_our_servers_against_tokens_of_bedrock() -> None:
     assert row["crossover_tokens_per_month"] == pytest.approx(1520.833e6, rel=1e-6)
     assert row["traffic_multiple"] == pytest.approx(16.6667, rel=1e-5)
     assert (row["crossover_utilization_ratio"], row["verdict"]) == (None, "managed")
+
+
+def test_nothing_moves_from_servers_whose_discounts_are_lines_of_their_own() -> None:
+    """Of 21 x 30 = 630 a discount of 600 leaves 30, less than 21 x 3 x 0.60 = 37.80. Others change nothing."""
+    managed = {"is_capacity": False, "input_usd": 0.30, "output_usd": 1.20}
+    hours = served([30, 28, 32], capacity_tokens_per_second=None)
+    others = [
+        ("USD", WEEKS[0], "trainium", -600.0),
+        ("EUR", WEEKS[0], "gpu", -600.0),
+        ("USD", date(2026, 6, 1), "gpu", -600.0),
+    ]
+    (row,) = compared(hours, [], managed, discounts=[(one, day.replace(day=1), *rest) for one, day, *rest in others])
+    assert row["verdict"] == "managed"
+    (row,) = compared(hours, [], managed, discounts=[("USD", date(2026, 7, 1), "gpu", -600.0)])
+    assert (row["verdict"], row["recommended_family"]) == ("not enough evidence", None)
+    assert "today's cost lacks discounts of USD 600.00" in row["missing_evidence"]
 
 
 def test_tokens_of_bedrock_against_capacity() -> None:

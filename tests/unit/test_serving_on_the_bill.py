@@ -351,6 +351,30 @@ def test_input_tokens_that_are_not_recorded_are_unknown_and_not_none() -> None:
     assert figures == [None, None] and "the tokens of no day are completely known" in reason
 
 
+@pytest.mark.parametrize(
+    ("kind", "machine_type", "service", "is_lacking"),
+    [
+        ("PrivateRateDiscount", "", "AmazonEC2", True),
+        ("EdpDiscount", "p5.48xlarge", "AmazonEC2", True),
+        # All of a service, or another one.
+        ("EdpDiscount", "", "AmazonEC2", False),
+        ("PrivateRateDiscount", "", "AmazonS3", False),
+    ],
+)
+def test_a_discount_of_servers_on_a_line_of_its_own_is_named(
+    kind: str, machine_type: str, service: str, is_lacking: bool
+) -> None:
+    """An hour at 55.04 and a discount of 10.00: which hours it is of no line shows."""
+    of_machine = {"product_instance_type": machine_type, "line_item_usage_type": f"USW2-BoxUsage:{machine_type}"}
+    off = line(0, "", "", "-10") | {"line_item_line_item_type": kind, "line_item_product_code": service}
+    off |= {"pricing_public_on_demand_cost": "0", **(of_machine if machine_type else {})}
+    other = Serving(model="m", candidate_model="x", input_usd=Decimal(1), output_usd=Decimal(1), source="a price list")
+    serving, name = served({"server_id": "s", "model": "m", "resource_id": "i-0a"}), "mart_serving_comparison"
+    with Lab({MONTH: [machine(0), off]}, {}, serving=serving, decisions=Decisions(serving=(other,))) as made:
+        ((lacking,),) = made.ask(f"select missing_evidence from {name}", name)
+    assert ("today's cost lacks discounts of USD 10.00" in lacking) is is_lacking
+
+
 def test_hours_of_an_endpoint_that_a_training_plan_paid_are_its_servers() -> None:
     """One ml.p5.48xlarge from 10:00 to 13:00 for 300.00 upfront, 100.00 an hour. How AWS bills the hours of an endpoint
     under a plan is unverified (facts 3.5, standards-2026 4): assumed is a `Host:` line at nothing. The server is up in
