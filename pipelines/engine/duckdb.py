@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from itertools import count
 from pathlib import Path
@@ -132,12 +133,10 @@ class DuckDBEngine(Engine):
         return {str(row[0]): str(row[1]) for row in self._run(f"describe select * from {relation}")}
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        try:
+        with self._running():
             result = self.connection.execute(sql)
             names = [column[0] for column in result.description or []]
             return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
-        except duckdb.Error as error:
-            raise explained(error, self._files) from error
 
     def write(self, sql: str, out: Path | str) -> None:
         out = Path(out)
@@ -154,13 +153,12 @@ class DuckDBEngine(Engine):
     def query(self, sql: str, values: Mapping[str, object] | None = None) -> pl.DataFrame:
         """Run a SELECT; `values` stand for the names that follow a dollar sign in the SELECT."""
         try:
-            if not self._is_one_select(sql):
-                raise EngineError("That is not one SELECT; write one SELECT.")
-            # DuckDB 2 makes no Polars frame itself.
-            table = self.connection.execute(sql, values or None).to_arrow_table()
+            with self._running():
+                if not self._is_one_select(sql):
+                    raise EngineError("That is not one SELECT; write one SELECT.")
+                # DuckDB 2 makes no Polars frame itself.
+                table = self.connection.execute(sql, values or None).to_arrow_table()
             return _in_the_calendar(pl.DataFrame(table.rename_columns(_distinct(table.column_names))))
-        except duckdb.Error as error:
-            raise explained(error, self._files) from error
         except pl.exceptions.PolarsError as error:
             raise EngineError(f"A column cannot be shown ({error}); cast it to varchar.") from error
 
@@ -197,10 +195,19 @@ class DuckDBEngine(Engine):
 
     def _run(self, statement: str) -> list[tuple[object, ...]]:
         # Always fetched: DuckDB 2 refuses the connection while a result is open.
-        try:
+        with self._running():
             return self.connection.execute(statement).fetchall()
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        try:
+            yield
         except duckdb.Error as error:
             raise explained(error, self._files) from error
+        except RuntimeError:
+            # A signal. Its threads would go on, and closing the connection may wait for them without end.
+            self.connection.interrupt()
+            raise
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
