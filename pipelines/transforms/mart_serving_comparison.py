@@ -14,7 +14,7 @@ from pipelines.transforms.price_book import prices_of
 from pipelines.transforms.serving_candidate import Candidate, candidate_of, is_itself, served_options
 from pipelines.transforms.serving_side import BASES, Side, sides_of
 
-INPUTS = (*serving_side.INPUTS, "mart_price_book", "declared_serving", "fct_charge_sum_monthly", "fct_ledger")
+INPUTS = (*serving_side.INPUTS, "mart_price_book", "declared_serving", "fct_charge_sum_monthly")
 QUERIES = serving_query.QUERIES
 
 

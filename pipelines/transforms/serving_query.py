@@ -65,20 +65,21 @@ QUERIES = {
     # Discounts on lines of their own, of machines of a family or of a whole service, which no cost of serving has. The
     # enterprise discount is the same for all of a service.
     "fct_charge_sum_monthly": """
-        select billing_currency, billing_month, served.family, sum(discount.effective_cost_usd) as discount_usd
-        from (
-            select distinct payer_account_id, billing_month, billing_currency, service, accelerator_family,
-                case when server_id is null then 'bedrock' when accelerator_family = 'none' then 'cpu'
-                    else accelerator_family end as family
-            from fct_ledger
-            where bucket = 'serving'
-        ) as served
-        join fct_charge_sum_monthly as discount using (payer_account_id, billing_month, billing_currency, service)
-        where discount.charge_category = 'Discount' and (
-            (discount.accelerator_family = 'none' and discount.charge_type <> 'EdpDiscount')
-            or (discount.accelerator_family <> 'none' and discount.accelerator_family = served.accelerator_family))
+        with served as (
+            select payer_account_id, billing_month, billing_currency, service, 'bedrock' as family
+            from detail_bedrock_usage_daily
+            union
+            select payer_account_id, billing_month, billing_currency, service, accelerator_family
+            from fct_charge_sum_monthly
+            where charge_category = 'Usage' and accelerator_family <> 'none'
+        )
+        select billing_currency, billing_month, family, sum(effective_cost_usd) as discount_usd
+        from served
+        join fct_charge_sum_monthly using (payer_account_id, billing_month, billing_currency, service)
+        where charge_category = 'Discount'
+            and ((accelerator_family = 'none' and charge_type <> 'EdpDiscount') or accelerator_family = family)
         group by 1, 2, 3
-        having sum(discount.effective_cost_usd) <> 0
+        having sum(effective_cost_usd) <> 0
     """,
     "fct_invoice_monthly": """
         select payer_account_id, billing_currency, billing_month, cast(max(newest_usage_at) as date) as newest_date
