@@ -327,6 +327,21 @@ def test_calls_of_other_tokens_do_not_show_the_busiest_hour(account: str, resour
     assert "the busiest hour is not known" in lacking
 
 
+@pytest.mark.parametrize(("service", "is_lacking"), [("AmazonBedrock", True), ("AmazonEC2", False)])
+def test_a_discount_of_all_of_bedrock_on_a_line_of_its_own_is_named(service: str, is_lacking: bool) -> None:
+    """Tokens for 100.00 and a discount of 30.00 on the same service, or on another one."""
+    paid = {"line_item_product_code": "AmazonBedrock", "line_item_operation": "", "pricing_unit": "1K tokens"}
+    tokens = line(0, "", "USW2-Qwen3-32B-input-tokens", "100", **paid) | {"line_item_usage_amount": "100000"}
+    off = {"line_item_line_item_type": "PrivateRateDiscount", "line_item_product_code": service}
+    bill, name = [tokens, line(0, "", "", "-30", pricing_public_on_demand_cost="0") | off], "mart_serving_comparison"
+    other = Serving(
+        model="Qwen3 32B", candidate_model="x", input_usd=Decimal(1), output_usd=Decimal(1), source="a list"
+    )
+    with Lab({MONTH: bill}, {}, serving={TRAFFIC: [], SERVER: []}, decisions=Decisions(serving=(other,))) as made:
+        ((lacking,),) = made.ask(f"select missing_evidence from {name}", name)
+    assert ("today's cost lacks discounts of USD 30.00" in lacking) is is_lacking
+
+
 def test_input_tokens_that_are_not_recorded_are_unknown_and_not_none() -> None:
     """2 hours at 55.04, each with a million output tokens, 9 million input tokens in one of them and an unknown number
     in the other: 55.04 per million output tokens, nothing per million of all, and no traffic that another way prices.
