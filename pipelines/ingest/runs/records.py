@@ -329,14 +329,8 @@ def open_run_store(source: RunSource) -> Store:
 def saved_files(source: RunSource, suffix: str) -> Iterator[tuple[str, bytes, datetime]]:
     """Address, content and time of each file of a source whose name ends in `suffix`."""
     store = open_run_store(source)
-    for item in store.list():
-        if item.key.endswith(suffix):
-            at = item.modified_at
-            yield (
-                store.uri(item.key),
-                store.read(item.key),
-                at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at,
-            )
+    found = (item for item in store.list() if item.key.endswith(suffix))
+    return ((store.uri(item.key), store.read(item.key), moment_of(item.modified_at.timestamp())) for item in found)
 
 
 def listed_state(source: RunSource) -> str:
