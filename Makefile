@@ -106,12 +106,14 @@ $(VENV)/.dev: $(BIN)/uv pyproject.toml
 # A tracking server for the tests to read from, in an environment of its own as users have it.
 .mlflow/.server: $(BIN)/uv
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .mlflow
-	$(BIN)/uv pip install --quiet --compile-bytecode --python .mlflow/bin/python mlflow==3.17.2
+	$(BIN)/uv pip install --quiet --python .mlflow/bin/python mlflow==3.17.2
 	@touch $@
 
-$(VENV)/.spark: $(VENV)/.dev
+# Everything at once: an install after another looks through all byte code anew.
+$(VENV)/.spark: $(BIN)/uv pyproject.toml
 	$(INSTALL) $(BIN)/python -e '.[dev,spark]'
-	@touch $@
+	$(COMPILE)
+	@touch $@ $(VENV)/.base $(VENV)/.ui $(VENV)/.dev
 
 $(VENV)/.release: $(VENV)/.dev
 	$(INSTALL) $(BIN)/python -e '.[dev,release]'
