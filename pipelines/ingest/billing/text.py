@@ -225,15 +225,14 @@ class _Bill:
         return SourceError(f"{where}: {reason}; fix that value or have the file delivered again.")
 
     def _read(self, reader: Callable, text: pa.Array, position: int, refusing: Column | None) -> pa.Array:
-        values, unread = reader(text)
+        values = reader(text)
         if values.null_count == text.null_count:
             return values
-        count = unread.sum().as_py()
-        at = pc.index(unread, True).as_py()
+        at = pc.index(pc.and_(values.is_null(), text.is_valid()), True).as_py()
         first = f"{text[at].as_py()[:80]!r}"
         if refusing:
             raise self._refused(at, position, f"{first} is not {_KINDS[refusing.type]}")
-        self._unread[position] += count
+        self._unread[position] += values.null_count - text.null_count
         self._first_unread.setdefault(position, f"first {first} in row {self.row_count + at + 2}")
         return values
 
