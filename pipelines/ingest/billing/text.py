@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pipelines.base.errors import SourceError, counted
 from pipelines.ingest.billing import values
 from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, snake
-from pipelines.ingest.billing.identities import Identities
+from pipelines.ingest.billing.identities import add_ids, id_positions
 from pipelines.ingest.billing.parquet import delivered_columns, tag_keys_of, unlisted_values
 from pipelines.ingest.billing.unpack import Allowance, Tap, read_header, unpacked
 from pipelines.ingest.billing.values import pc
@@ -130,9 +130,9 @@ class _Bill:
         self._read_twins = used & self._twins.keys()
         self._columns = [column for column in listed.columns if self._layout.sources[column.name]]
         self.tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
-        self.identities = Identities(names, out)
+        self._out, self._id_positions = out, id_positions(names)
         tagged = (tag.position for tag in self._layout.tags)
-        self.positions = sorted({*used, *tagged, *self.identities.positions, *self._twins})
+        self.positions = sorted({*used, *tagged, *self._id_positions, *self._twins})
         self._unread: Counter[int] = Counter()
         self._first_unread: dict[int, str] = {}
         # Lines, their amount and the first row by the words before and after the amount.
@@ -146,7 +146,7 @@ class _Bill:
     def typed(self, block: pa.RecordBatch) -> pa.RecordBatch:
         """The same rows under the schema."""
         texts = dict(zip(self.positions, block.columns, strict=True))
-        self.identities.add([texts[position] for position in self.identities.positions])
+        add_ids(self._out, [texts[position] for position in self._id_positions])
         self._count_silent(texts)
         maps = {
             position: self._read(values.maps, text, position, None)
