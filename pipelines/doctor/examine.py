@@ -63,17 +63,13 @@ def examine(settings: Settings, now: datetime, *, ask_aws: bool = False) -> Iter
     families = settings.accelerator_families
     yield from examine_reservations(settings.reservations, families)
     yield from examine_registrations(settings.proof)
-    for source in settings.commitments:
-        read = partial(read_commitments, [source])
-        yield from examine_inventory(
-            Subject(f"commitments {source.name}"), "commitment", read, "commitment_discount_id"
-        )
-    for source in settings.invoices:
-        read = partial(read_invoices, [source])
-        yield from examine_inventory(Subject(f"invoices {source.name}"), "invoice", read, "invoice_id")
-    for source in settings.capacity_offers:
-        read = partial(read_offers, [source], families)
-        yield from examine_inventory(Subject(f"capacity offers {source.name}"), "offer", read)
+    for section, held, noun, key, read in (
+        ("commitments", settings.commitments, "commitment", "commitment_discount_id", read_commitments),
+        ("invoices", settings.invoices, "invoice", "invoice_id", read_invoices),
+        ("capacity offers", settings.capacity_offers, "offer", "", partial(read_offers, known_types=families)),
+    ):
+        for source in held:
+            yield from examine_inventory(Subject(f"{section} {source.name}"), noun, partial(read, [source]), key)
     yield from examine_warehouse(warehouse, now)
     if settings.access:
         yield from examine_access(settings.access)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 
 import polars as pl
@@ -117,6 +117,15 @@ class PriceBook:
         return f"The price book does not have {name}; " + (
             f"it has {' and '.join(near)}." if near else "`trainledger query` of mart_price_book lists what it has."
         )
+
+
+def amount_of(text: str | None) -> Decimal | None:
+    """The amount in a text; None where it is no finite number of 0 or more."""
+    try:
+        amount = Decimal(text or "")
+    except InvalidOperation:
+        return None
+    return amount if amount.is_finite() and amount >= 0 else None
 
 
 def reviewed_book(configured: Sequence[ListPrice] = ()) -> PriceBook:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from pipelines.base.console import Console
 from pipelines.base.errors import SourceError, UsageError
 from pipelines.config.listed import ListPrice
 from pipelines.explain.terminal import grid
-from pipelines.prices.book import Price, PriceBook
+from pipelines.prices.book import Price, PriceBook, amount_of
 
 # Else p5.48xlarge also matches a Capacity Block's SKU at 0.00 (facts aws-billing 5).
 _SELECTED = {
@@ -136,10 +136,6 @@ def _day(path: Path, text: str) -> date:
 
 
 def _usd(path: Path, sku: str, text: str) -> Decimal:
-    try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        amount = Decimal(-1)
-    if not amount.is_finite() or amount < 0:
+    if (amount := amount_of(text)) is None:
         raise SourceError(f"{path}: the price of SKU {sku} is {text!r}, not an amount; {_HOW}.")
     return Decimal(f"{amount.normalize():f}")

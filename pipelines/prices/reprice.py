@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -18,7 +18,7 @@ from pipelines.engine.duckdb import quoted
 from pipelines.models.marts import open_marts
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.text import show_text
-from pipelines.prices.book import Price, PriceBook, published_book, reviewed_book
+from pipelines.prices.book import Price, PriceBook, amount_of, published_book, reviewed_book
 
 Pair = tuple[str | None, str | None]
 SIDES, FAMILIES = ("baseline", "candidate"), ("gpu", "trainium")
@@ -69,11 +69,7 @@ def day_of(option: str, text: str) -> date:
 
 
 def _price_of(option: str, text: str) -> Decimal:
-    try:
-        price = Decimal(text.removeprefix("$"))
-    except InvalidOperation:
-        price = Decimal(0)
-    if not price.is_finite() or price <= 0:
+    if not (price := amount_of(text.removeprefix("$"))):
         raise UsageError(f"{option} {text} is not a price; expected USD per hour of the whole instance, such as 21.50.")
     return price
 

@@ -2,11 +2,12 @@
 
 import csv
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 from pipelines.analysis.published_price import PublishedPrice, active_capacity, break_even, reconcile
 from pipelines.base.errors import CheckError, UsageError, counted
+from pipelines.prices.book import amount_of
 
 # Price per million by throughput and hourly rate.
 COLUMNS = ("name", "units_per_second", "price_per_hour_usd", "printed_usd_per_million")
@@ -71,10 +72,6 @@ def _price(path: Path, line: int, row: dict[str, str], listed: Listed) -> Publis
 
 
 def _positive(path: Path, line: int, name: str, text: str | None) -> Decimal:
-    try:
-        amount = Decimal(text or "")
-    except InvalidOperation:
-        amount = Decimal(0)
-    if not amount.is_finite() or amount <= 0:
+    if not (amount := amount_of(text)):
         raise UsageError(f"{path} line {line}: {name} {text or 'is empty and'} is not a positive number; correct it.")
     return amount

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.cur_exports import CUR2_LINE, csv_text, cur2_export, packed, parquet, stored
+from support.cur_exports import CUR2_LINE, cur2_export, parquet, stored
 from support.payers import months_from, write_payers
 
 from pipelines.config.settings import Settings, load_settings
@@ -70,21 +69,6 @@ def test_columns_that_files_share_are_recorded_once(tmp_path: Path) -> None:
         sizes.append((raw.folder / "delivery.json").stat().st_size)
     # Each of the ten files more has a key, a size and a total; of a hundred columns it would have 9,000 bytes.
     assert (sizes[1] - sizes[0]) / 10 < 1000
-
-
-def test_a_record_of_an_older_version_is_still_read(tmp_path: Path) -> None:
-    """It has the columns and tags of every file by the file; what it records need not be fetched again."""
-    line = CUR2_LINE | {"resource_tags_user_owner": "ada"}
-    (raw,) = stored(cur2_export(tmp_path, {"a.csv.gz": packed(csv_text([line]))}), tmp_path / "raw")
-    path = raw.folder / "delivery.json"
-    record = json.loads(path.read_text())
-    (layout,) = record.pop("layouts")
-    assert layout["columns"] and layout["tag_keys"]
-    for file in record["files"]:
-        file.pop("layout")
-        file.update(layout)
-    path.write_text(json.dumps(record))
-    assert load(raw.folder) == raw
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from polars.testing import assert_frame_equal
 from support.event_log import DESIGN, at, event, read, text
 from support.records import rows
 
+from pipelines.ingest.runs import event_log
 from pipelines.ingest.runs.event import FIELDS
-from pipelines.ingest.runs.event_log import PlainForms
 from pipelines.ingest.runs.records import SCHEMAS
 
 
@@ -363,7 +363,7 @@ def test_a_line_means_the_same_read_in_a_block_and_by_itself(tmp_path: Path, mon
         for number, (frame, colon, comma, line) in enumerate(lines)
     ]
     together = read(tmp_path / "a", "\n".join(texts) + "\n")
-    monkeypatch.setattr(PlainForms, "read", lambda forms, lines: ({}, lines))
+    monkeypatch.setattr(event_log, "plain_events", lambda lines, known: ({}, lines))
     alone = read(tmp_path / "b", "\n".join(texts) + "\n")
     assert [text.replace("/a/", "/b/") for text in together.warnings] == alone.warnings
     for table, frame in alone.tables.items():
@@ -375,7 +375,7 @@ def test_a_line_means_the_same_read_in_a_block_and_by_itself(tmp_path: Path, mon
 def test_what_is_no_json_is_never_read_in_a_block(odd: str) -> None:
     line = '{"event": "heartbeat", "run_id": "r", "at": "2026-07-01T10:00:00Z", "step": '
     lines = pl.DataFrame({"file_no": 0, "line_no": [1, 2], "line": [line + "1}", line + odd]})
-    found, left = PlainForms().read(lines)
+    found, left = event_log.plain_events(lines, {})
     assert ([frame["line_no"].to_list() for frame in found["heartbeat"]], left["line_no"].to_list()) == ([[1]], [2])
 
 

@@ -142,8 +142,7 @@ def load(folder: Path, *, is_whole: bool = True) -> RawDelivery | None:
     """
     try:
         record = parse_json((folder / RECORD).read_text(encoding="utf-8"))
-        # An older version wrote a layout with every file.
-        files = [file | (record["layouts"][file["layout"]] if "layout" in file else {}) for file in record["files"]]
+        files = [file | record["layouts"][file["layout"]] for file in record["files"]]
         raw = _RAW.validate_python(record | {"folder": folder, "files": files})
         # Its fingerprint becomes part of SQL.
         is_ours = _FINGERPRINT.fullmatch(raw.delivery.fingerprint) and raw.delivery.folder(folder.parents[2]) == folder

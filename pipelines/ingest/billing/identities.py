@@ -14,25 +14,23 @@ IDENTITY = ("identity_line_item_id", "identity_time_interval")
 _BATCH_ROWS = 1 << 18
 
 
-class Identities:
-    """Writes the ids of a file's lines to a file next to `stored`, block by block.
+def id_positions(names: Sequence[str]) -> list[int]:
+    """The positions of the columns that identify a line; none of a file without ids."""
+    found = {snake(name): position for position, name in enumerate(names)}
+    return [found[name] for name in IDENTITY if name in found] if IDENTITY[0] in found else []
+
+
+def add_ids(stored: Path, block: Sequence[pa.Array]) -> None:
+    """Add the ids of the next lines, the columns of `id_positions`, to the file next to `stored`.
 
     Each is one number of 8 bytes, 0 where a line has none; a file without ids gets no such file.
     """
-
-    def __init__(self, names: Sequence[str], stored: Path):
-        found = {snake(name): position for position, name in enumerate(names)}
-        self.positions = [found[name] for name in IDENTITY if name in found] if IDENTITY[0] in found else []
-        self._out = ids_of(stored)
-
-    def add(self, block: Sequence[pa.Array]) -> None:
-        """The columns at `positions` of the next lines."""
-        if block:
-            ids = pl.DataFrame([pl.Series(str(at), values) for at, values in enumerate(block)])
-            has_id = ids["0"].fill_null("") != ""
-            numbers = ids.select(pl.when(has_id).then(ids.hash_rows()).otherwise(pl.lit(0, pl.UInt64)))
-            with self._out.open("ab") as out:
-                out.write(numbers.to_series().to_numpy().tobytes())
+    if block:
+        ids = pl.DataFrame([pl.Series(str(at), values) for at, values in enumerate(block)])
+        has_id = ids["0"].fill_null("") != ""
+        numbers = ids.select(pl.when(has_id).then(ids.hash_rows()).otherwise(pl.lit(0, pl.UInt64)))
+        with ids_of(stored).open("ab") as out:
+            out.write(numbers.to_series().to_numpy().tobytes())
 
 
 def ids_of(stored: Path) -> Path:
@@ -42,7 +40,6 @@ def ids_of(stored: Path) -> Path:
 
 def write_ids(file: pq.ParquetFile, names: Sequence[str], stored: Path) -> None:
     """Write the ids of the lines of the Parquet file `stored`, open as `file`, with the columns `names`."""
-    identities = Identities(names, stored)
-    wanted = [names[at] for at in identities.positions]
+    wanted = [names[at] for at in id_positions(names)]
     for batch in file.iter_batches(_BATCH_ROWS, columns=wanted) if wanted else ():
-        identities.add([batch.column(name).cast(pa.string()) for name in wanted])
+        add_ids(stored, [batch.column(name).cast(pa.string()) for name in wanted])

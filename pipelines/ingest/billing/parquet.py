@@ -243,8 +243,8 @@ def _read_maps(stored: Path, listed: ColumnList) -> list[str]:
                 for name in texts:
                     text = arrays[name].cast(pa.string())
                     text = pc.if_else(pc.is_in(text, pa.array(MISSING)), None, text)
-                    arrays[name], invalid = maps(text)
-                    unread[name] += invalid.true_count
+                    arrays[name] = maps(text)
+                    unread[name] += arrays[name].null_count - text.null_count
                 writer.write_batch(pa.RecordBatch.from_arrays([*arrays.values()], schema=schema))
     made.replace(stored)
     found = ((name, count) for name, count in unread.items() if count)

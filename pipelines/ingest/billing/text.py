@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pipelines.base.errors import SourceError, counted
 from pipelines.ingest.billing import values
 from pipelines.ingest.billing.columns import MONEY, Column, ColumnList, Delivered, RawFile, snake
-from pipelines.ingest.billing.identities import Identities
+from pipelines.ingest.billing.identities import add_ids, id_positions
 from pipelines.ingest.billing.parquet import delivered_columns, tag_keys_of, unlisted_values
 from pipelines.ingest.billing.unpack import Allowance, Tap, read_header, unpacked
 from pipelines.ingest.billing.values import pc
@@ -130,9 +130,9 @@ class _Bill:
         self._read_twins = used & self._twins.keys()
         self._columns = [column for column in listed.columns if self._layout.sources[column.name]]
         self.tags = list(zip(self._layout.tags, self._tag_columns(), strict=True))
-        self.identities = Identities(names, out)
+        self._out, self._id_positions = out, id_positions(names)
         tagged = (tag.position for tag in self._layout.tags)
-        self.positions = sorted({*used, *tagged, *self.identities.positions, *self._twins})
+        self.positions = sorted({*used, *tagged, *self._id_positions, *self._twins})
         self._unread: Counter[int] = Counter()
         self._first_unread: dict[int, str] = {}
         # Lines, their amount and the first row by the words before and after the amount.
@@ -146,7 +146,7 @@ class _Bill:
     def typed(self, block: pa.RecordBatch) -> pa.RecordBatch:
         """The same rows under the schema."""
         texts = dict(zip(self.positions, block.columns, strict=True))
-        self.identities.add([texts[position] for position in self.identities.positions])
+        add_ids(self._out, [texts[position] for position in self._id_positions])
         self._count_silent(texts)
         maps = {
             position: self._read(values.maps, text, position, None)
@@ -225,15 +225,14 @@ class _Bill:
         return SourceError(f"{where}: {reason}; fix that value or have the file delivered again.")
 
     def _read(self, reader: Callable, text: pa.Array, position: int, refusing: Column | None) -> pa.Array:
-        values, unread = reader(text)
+        values = reader(text)
         if values.null_count == text.null_count:
             return values
-        count = unread.sum().as_py()
-        at = pc.index(unread, True).as_py()
+        at = pc.index(pc.and_(values.is_null(), text.is_valid()), True).as_py()
         first = f"{text[at].as_py()[:80]!r}"
         if refusing:
             raise self._refused(at, position, f"{first} is not {_KINDS[refusing.type]}")
-        self._unread[position] += count
+        self._unread[position] += values.null_count - text.null_count
         self._first_unread.setdefault(position, f"first {first} in row {self.row_count + at + 2}")
         return values
 

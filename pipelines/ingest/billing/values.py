@@ -30,15 +30,14 @@ _EXACT = pl.Decimal(38, 27)
 _PLACES = 10
 
 
-def numbers(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Decimal numbers of 10 places, halves rounded away from zero, and a mask of invalid texts."""
+def numbers(texts: pa.Array) -> pa.Array:
+    """Decimal numbers of 10 places, halves rounded away from zero; null for invalid texts."""
     try:
         # All within 10 places, as AWS writes them: Arrow reads them as they stand or not at all.
-        return texts.cast(NUMBER), pa.repeat(False, len(texts))
+        return texts.cast(NUMBER)
     except pa.ArrowInvalid:
         rounded = _exact(texts).round(_PLACES, mode="half_away_from_zero")
-        values = rounded.cast(pl.Decimal(20, _PLACES), strict=False).to_arrow().cast(NUMBER)
-        return values, pc.and_(values.is_null(), texts.is_valid())
+        return rounded.cast(pl.Decimal(20, _PLACES), strict=False).to_arrow().cast(NUMBER)
 
 
 def total(texts: pa.Array) -> Decimal:
@@ -47,28 +46,26 @@ def total(texts: pa.Array) -> Decimal:
     return pc.sum(exact).as_py() or Decimal(0)
 
 
-def times(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Naive UTC timestamps from ISO texts with or without a zone, and a mask of invalid texts."""
+def times(texts: pa.Array) -> pa.Array:
+    """Naive UTC timestamps from ISO texts with or without a zone; null for invalid texts."""
     try:
         # All with a zone, as AWS writes them.
         values = texts.cast(_ZONED).cast(TIME)
         first, last = (end * 1_000_000 for end in CALENDAR)
         found = pc.min_max(values.view(pa.int64())).as_py()
         if found["min"] is None or first <= found["min"] <= found["max"] < last:
-            return values, pa.repeat(False, len(texts))
+            return values
     except pa.ArrowInvalid:
         pass
-    values = _by_distinct(texts, _time, TIME)
-    return values, pc.and_(values.is_null(), texts.is_valid())
+    return _by_distinct(texts, _time, TIME)
 
 
-def maps(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Maps of text to text from JSON objects, without entries that have no value, and a mask of invalid texts.
+def maps(texts: pa.Array) -> pa.Array:
+    """Maps of text to text from JSON objects, without entries that have no value; null for invalid texts.
 
     Of a key that an object has twice, the last value counts (`repeats_a_key`).
     """
-    values = _by_distinct(texts, _entries, MAP)
-    return values, pc.and_(values.is_null(), texts.is_valid())
+    return _by_distinct(texts, _entries, MAP)
 
 
 def repeats_a_key(texts: pa.Array) -> pa.Array:

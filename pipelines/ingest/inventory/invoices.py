@@ -17,7 +17,7 @@ from pipelines.base.aws import entries_of
 from pipelines.base.errors import MalformedError
 from pipelines.config.sources import AnswerSource, InvoiceSource
 from pipelines.ingest.inventory import answers
-from pipelines.ingest.inventory.answers import LEFT_OUT, Answers, Entry, Inventory, Row, Table, kept
+from pipelines.ingest.inventory.answers import LEFT_OUT, Answers, Entry, Inventory, Row, Table, kept, values_of
 from pipelines.ingest.schema import schema
 
 # A line of an invoice, or a part of its total. `line_group` is the charge category of a line (FOCUS), `Tax` and
@@ -160,23 +160,20 @@ def _detail(row: Entry, where: str) -> Iterator[Row]:
     invoice_id = row["InvoiceId"].strip()
     started_at = answers.moment(row, "BillingPeriodStart", where)
     grain = answers.json_object(row, "InvoiceDetailGrain", where)
-    yield {
+    names = {"invoice_issuer": "InvoiceIssuerName", "invoice_detail_id": "InvoiceDetailId"}
+    names |= {"account_id": "BillingAccountId", "issued_at": "InvoiceIssueDate", "invoiced_cost": "BilledCost"}
+    yield values_of(row, where, SCHEMA, **names) | {
         "invoice_evidence": FOCUS,
-        "invoice_issuer": answers.text(row, "InvoiceIssuerName"),
         "invoice_id": invoice_id,
-        "invoice_detail_id": answers.text(row, "InvoiceDetailId"),
-        "account_id": answers.text(row, "BillingAccountId"),
         "billing_month": started_at and started_at.date().replace(day=1),
         "billing_entity": answers.text(grain, "x_BillingEntity"),
         # An invoice that adjusts none references itself.
         "document_kind": "invoice" if reference == invoice_id else "correction",
         "issue_status": status,
-        "issued_at": answers.moment(row, "InvoiceIssueDate", where),
         "reference_invoice_id": None if reference == invoice_id else reference,
         "currency": _currency(answers.text(row, "BillingCurrency"), where),
         # Our own export of a document without lines names the part of its total.
         "line_group": answers.text(grain, "x_LineGroup") or answers.text(row, "ChargeCategory"),
-        "invoiced_cost": answers.amount(row, "BilledCost", where),
         "updated_at": answers.moment(row, "InvoiceDetailLastUpdated", where),
     }
 

@@ -54,6 +54,8 @@ _AHEAD = timedelta(days=2)
 # So much the clocks of machines may differ.
 _SKEW_MS = 60_000
 FUTURE = "which is in the future"
+Forms = dict[str, dict[tuple[str, ...], tuple[str, dict[str, Form]] | None]]
+"""The forms of lines met so far, by kind and keys: a writer has a few, which differ in the keys they have."""
 
 
 class EventLog:
@@ -71,7 +73,7 @@ class EventLog:
         # The runs of each file.
         self._owners: list[pl.DataFrame] = []
         self._runs = pl.Enum([])
-        self._forms = PlainForms()
+        self._forms: Forms = {}
         # Blocks that wait to be read together: the number of their file and of their first line.
         self._waiting: list[tuple[int, int, bytes]] = []
         # Fields by kind that are unknown, None where the kind is, and where the first of each lies.
@@ -192,7 +194,7 @@ class EventLog:
         lines = pl.DataFrame(texts, _LINES, orient="row").with_columns(pl.col("line").str.split("\n"))
         lines = lines.with_columns(line_no=pl.int_ranges("line_no", pl.col("line_no") + pl.col("line").list.len()))
         lines = lines.explode("line_no", "line").cast({"line_no": pl.UInt32})
-        found, left = self._forms.read(lines.filter(pl.col("line") != ""))
+        found, left = plain_events(lines.filter(pl.col("line") != ""), self._forms)
         odd += [(file_no, number, line.encode()) for file_no, number, line in left.iter_rows()]
         # The last line of each block but a whole one is empty.
         cut = {(file_no, first + block.count(b"\n")) for file_no, first, block in waiting}
@@ -321,32 +323,27 @@ _SAMPLES, _MOST_FORMS = 8, 32
 _KIND = r'"event"[ \t]*:[ \t]*"([a-z_]+)"'
 
 
-class PlainForms:
-    """The forms of lines met so far, by kind: a writer has a few, which differ in the keys they have."""
+def plain_events(lines: pl.DataFrame, known: Forms) -> tuple[dict[str, list[pl.DataFrame]], pl.DataFrame]:
+    """Frames of events by kind, `at` in ms and a column for each field of theirs, and the lines that are left over.
 
-    def __init__(self) -> None:
-        self._forms: dict[str, dict[tuple[str, ...], tuple[str, dict[str, Form]] | None]] = {}
-
-    def read(self, lines: pl.DataFrame) -> tuple[dict[str, list[pl.DataFrame]], pl.DataFrame]:
-        """Frames of events by kind, `at` in ms and a column for each field of theirs, and the lines that are left over.
-
-        `lines` has file_no, line_no and `line`, its text. Null is a missing value; attempt_no may be null.
-        """
-        found: dict[str, list[pl.DataFrame]] = {}
-        left = [lines.clear()]
-        by_kind = lines.with_columns(kind=pl.col("line").str.extract(_KIND)).partition_by("kind", as_dict=True)
-        for (kind,), rest in by_kind.items():
-            rest = rest.drop("kind")
-            forms = self._forms.setdefault(kind, {}) if kind else {}
-            for form in [*forms.values()]:
-                rest = _take(rest, form, found.setdefault(kind, []))
-            for line in rest["line"].gather_every(max(1, rest.height // _SAMPLES)) if kind else ():
-                keys = _keys(line)
-                if keys and keys not in forms and len(forms) < _MOST_FORMS:
-                    forms[keys] = plain_lines(kind, keys)
-                    rest = _take(rest, forms[keys], found.setdefault(kind, []))
-            left.append(rest)
-        return found, pl.concat(left).sort("file_no", "line_no")
+    `lines` has file_no, line_no and `line`, its text. Null is a missing value; attempt_no may be null. New forms are
+    added to `known`.
+    """
+    found: dict[str, list[pl.DataFrame]] = {}
+    left = [lines.clear()]
+    by_kind = lines.with_columns(kind=pl.col("line").str.extract(_KIND)).partition_by("kind", as_dict=True)
+    for (kind,), rest in by_kind.items():
+        rest = rest.drop("kind")
+        forms = known.setdefault(kind, {}) if kind else {}
+        for form in [*forms.values()]:
+            rest = _take(rest, form, found.setdefault(kind, []))
+        for line in rest["line"].gather_every(max(1, rest.height // _SAMPLES)) if kind else ():
+            keys = _keys(line)
+            if keys and keys not in forms and len(forms) < _MOST_FORMS:
+                forms[keys] = plain_lines(kind, keys)
+                rest = _take(rest, forms[keys], found.setdefault(kind, []))
+        left.append(rest)
+    return found, pl.concat(left).sort("file_no", "line_no")
 
 
 def _take(lines: pl.DataFrame, form: tuple[str, dict[str, Form]] | None, found: list[pl.DataFrame]) -> pl.DataFrame:

@@ -103,8 +103,7 @@ def read(source: RunSource) -> RunRecords:
 
 def _progress(record: Row) -> tuple[bool, datetime, int]:
     """A record with an end comes after one without; of the latter the longest lasting one is the last."""
-    elapsed = record.get("ElapsedRaw") or ""
-    return record["End"] is not None, record["End"] or datetime.min, int(elapsed) if elapsed.isdecimal() else 0
+    return record["End"] is not None, record["End"] or datetime.min, record["seconds"] or 0
 
 
 def hostlist(text: str, most: int = _MOST_NODES) -> list[str]:
@@ -168,21 +167,23 @@ def _require(columns: Iterable[str], header: Sequence[str]) -> None:
 
 
 def _span(record: Row, meant: Mapping[str, Sequence[datetime]], where: str) -> Row:
-    """Start and End of a record, its text of Start, and in `unclear` why they are not known; then they are the widest.
+    """Start and End of a record, its `seconds` by ElapsedRaw, its text of Start, and in `unclear` why the times are not
+    known; then they are the widest.
 
     Of the times that the texts may mean, those count that are ElapsedRaw apart and in the order of a job's life.
     """
     elapsed = record.get("ElapsedRaw") or ""
+    seconds = int(elapsed) if elapsed.isdecimal() else None
     options = list(product(*(meant[name] or (None,) for name in _TIMES)))
     if len(options) > 1:
-        lasts = int(elapsed) if elapsed.isdecimal() else None
-        options = [one for one in options if _seconds(*one[-2:]) == lasts] or options
+        options = [one for one in options if _seconds(*one[-2:]) == seconds] or options
         options = [one for one in options if _is_in_order(one)] or options
     starts, ends = ({one[which] for one in options} for which in (-2, -1))
     unclear = "Start" if len(starts) > 1 else "End" if len(ends) > 1 else None
     return {
         "Start": min(at for at in starts if at),
         "End": max((at for at in ends if at), default=None),
+        "seconds": seconds,
         "text": record["Start"],
         "unclear": unclear and f"{where}: {unclear} {record[unclear]!r} {_REPEATED} with SLURM_TIME_FORMAT=%s.",
     }
@@ -234,8 +235,7 @@ def _job(run_id: str, attempts: Sequence[Row], stays: Mapping[str, Sequence[Row]
 
 def _seen_at(record: Row) -> datetime:
     """When a record ends, or until when it shows that its job ran."""
-    elapsed = record.get("ElapsedRaw") or ""
-    return record["End"] or record["Start"] + timedelta(seconds=int(elapsed) if elapsed.isdecimal() else 0)
+    return record["End"] or record["Start"] + timedelta(seconds=record["seconds"] or 0)
 
 
 def _nodes(run_id: str, record: Row, stays: Mapping[str, Sequence[Row]], warnings: list[str]) -> Iterable[Row]:
