@@ -10,7 +10,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from pipelines.base.aws import connect, entries_of, requesting
+from pipelines.base.aws import connect, requesting
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import REASONS, attempts_of, described
@@ -80,9 +80,9 @@ def _client(source: RunSource) -> Any:
 
 
 def _listed(client: Any, source: RunSource) -> list[Mapping[str, Any]]:
-    order = {"SortBy": "CreationTime", "SortOrder": "Ascending"}
-    where, permission = f"[[runs]] {source.name}", "sagemaker:ListTrainingJobs"
-    return entries_of(client, "list_training_jobs", "TrainingJobSummaries", where, permission, **order)
+    pages = client.get_paginator("list_training_jobs").paginate(SortBy="CreationTime", SortOrder="Ascending")
+    with requesting(f"[[runs]] {source.name}", "sagemaker:ListTrainingJobs"):
+        return [job for page in pages for job in page["TrainingJobSummaries"]]
 
 
 def _live(source: RunSource) -> Iterator[Described]:
@@ -90,8 +90,10 @@ def _live(source: RunSource) -> Iterator[Described]:
     for job in _listed(client, source):
         with requesting(where, "sagemaker:DescribeTrainingJob"):
             description = client.describe_training_job(TrainingJobName=job["TrainingJobName"])
-        tags = entries_of(client, "list_tags", "Tags", where, "sagemaker:ListTags", ResourceArn=job["TrainingJobArn"])
-        yield description, {tag["Key"]: tag["Value"] for tag in tags}
+        with requesting(where, "sagemaker:ListTags"):
+            pages = list(client.get_paginator("list_tags").paginate(ResourceArn=job["TrainingJobArn"]))
+            tags = {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
+        yield description, tags
 
 
 def _recorded(source: RunSource, rows: RunRows) -> Iterator[Described]:
