@@ -467,6 +467,21 @@ def test_an_hour_that_was_still_open_in_an_answer_counts_as_a_later_one_has_it(t
     assert read_serving([source]).tables[TRAFFIC]["request_count"].to_list() == [5]
 
 
+def test_a_cloudwatch_answer_of_another_form_is_skipped_by_name(tmp_path: Path) -> None:
+    """The good answer has 4 calls; one is of another form, one is cut within a result, one label has no model."""
+    source = answered(tmp_path, metric("Invocations", {at("10:00"): 4.0}))
+    (folder,) = tmp_path.glob("**/us-east-1")
+    cut = {**metric("Invocations", {at("11:00"): 5.0}), "Values": []}
+    unlabeled = {**metric("Invocations", {at("11:00"): 6.0}), "Label": "Invocations"}
+    wrong = {"list": [1], "cut": {"MetricDataResults": [cut]}, "label": {"MetricDataResults": [unlabeled]}}
+    for name, answer in wrong.items():
+        (folder / f"{name}.json").write_text(json.dumps(answer))
+    found = read_serving([source])
+    assert found.tables[TRAFFIC]["request_count"].to_list() == [4]
+    skipped = sorted(warning for warning in found.warnings if warning.endswith("It is skipped."))
+    assert [Path(warning.split()[0].rstrip(":")).name for warning in skipped] == ["cut.json", "label.json", "list.json"]
+
+
 def test_an_hour_with_a_log_counts_by_its_log(tmp_path: Path) -> None:
     """The log has a call at 10:05, CloudWatch two hours; the second has no log."""
     source = answered(tmp_path / "cw", metric("Invocations", {at("10:00"): 1.0, at("11:00"): 4.0}))

@@ -41,32 +41,28 @@ _KEYS = {"started_at": AT, "account_id": pl.String, "region_id": pl.String, "mod
 Answer = tuple[str, Mapping[str, str], Any]
 """Its address, its account and region, and the answer."""
 
+Sample = tuple[str, str, str, str, datetime]
+"""Account, region, model, metric and time of a value."""
 
 Answered = dict[str, list[Answer]]
 """The answers of the API by the name of their source, each queried once."""
 
 
 def read(source: ServingSource, answered: Answered | None = None) -> ServingRecords:
-    """The calls of all models by hour; SourceError for an answer without the labels it needs."""
+    """The calls of all models by hour. Saved answers of another form are skipped; SourceError for the API."""
     warnings: list[str] = []
-    samples: dict[tuple[str, str, str, str, datetime], int] = {}
+    samples: dict[Sample, int] = {}
     for where, place, answer in found_answers(source, warnings, answered):
-        with reading(where):
-            for result in answer["MetricDataResults"]:
-                metric, _, model = str(result["Label"]).partition(" ")
-                if metric not in _METRICS or not model:
-                    if metric and not model:
-                        raise SourceError(f"{where} has the label {metric[:80]!r}; save it as docs/serving.md shows.")
-                    continue
-                for at, value in zip(result["Timestamps"], result["Values"], strict=True):
-                    moment = answers.moment({"Timestamps": at}, "Timestamps", where)
-                    assert moment is not None
-                    if abs(value) > _LARGEST:
-                        raise ValueError(f"{metric} of {value:.3g}")
-                    # The same hour in two answers counts once, as the fuller has it: it may be open in the other.
-                    # Values within an hour add up.
-                    key = (place["account_id"], place["region_id"], model, metric, moment)
-                    samples[key] = max(round(value), samples.get(key, 0))
+        try:
+            found = _samples(answer, place, where)
+        except SourceError as error:
+            if source.location is None:
+                raise
+            warnings.append(f"{error} It is skipped.")
+            continue
+        # The same hour in two answers counts once, as the fuller has it: it may be open in the other. Values within an
+        # hour add up.
+        samples |= {key: max(value, samples.get(key, 0)) for key, value in found.items()}
     rows: dict[tuple[Any, ...], Row] = {}
     for (account_id, region_id, model, metric, moment), value in samples.items():
         hour = (moment.replace(minute=0, second=0, microsecond=0), account_id, region_id, model)
@@ -77,6 +73,26 @@ def read(source: ServingSource, answered: Answered | None = None) -> ServingReco
     if named.is_empty():
         warnings.append(f"[[serving]] {source.name} has no metric of Bedrock by model; check its answers and regions.")
     return call_records(source, named, warnings)
+
+
+def _samples(answer: Any, place: Mapping[str, str], where: str) -> dict[Sample, int]:
+    """The values of an answer; SourceError for one of another form, and for labels that do not name a model."""
+    samples: dict[Sample, int] = {}
+    with reading(where):
+        for result in answer["MetricDataResults"]:
+            metric, _, model = str(result["Label"]).partition(" ")
+            if metric not in _METRICS or not model:
+                if metric and not model:
+                    raise SourceError(f"{where} has the label {metric[:80]!r}; save it as docs/serving.md shows.")
+                continue
+            for at, value in zip(result["Timestamps"], result["Values"], strict=True):
+                moment = answers.moment({"Timestamps": at}, "Timestamps", where)
+                assert moment is not None
+                if abs(value) > _LARGEST:
+                    raise ValueError(f"{metric} of {value:.3g}")
+                key = (place["account_id"], place["region_id"], model, metric, moment)
+                samples[key] = max(round(value), samples.get(key, 0))
+    return samples
 
 
 def found_answers(source: ServingSource, warnings: list[str], answered: Answered | None = None) -> Iterator[Answer]:
