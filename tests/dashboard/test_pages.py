@@ -400,6 +400,18 @@ def test_a_chart_of_days_begins_with_its_month_and_a_spent_budget_stands_out(tmp
     assert '150.0%</a><svg class="bar over"' in render(reader, "teams", {"month": JULY})
 
 
+def test_what_is_at_stake_is_partial_if_a_cost_is_unknown(tmp_path: Path) -> None:
+    """No run claims an hour of p5 at 50.00 and one under a reservation whose cost is not on the bill."""
+    hours = [
+        instance_hour(f"{JULY}-10T10", "i-known", "p5.48xlarge", "50.00"),
+        instance_hour(f"{JULY}-10T10", "i-r", "p5.48xlarge", "0", line_item_line_item_type="DiscountedUsage"),
+    ]
+    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: hours}))
+    publish_tables(config, {"detail_claim_gap_monthly"})
+    page = text_of(render(Reader(Warehouse(load_settings(config))), "bill", {}))
+    assert "July 2026 billed not claimed 2 16.0 $50.00 partial" in page
+
+
 def test_the_newest_month_is_that_of_each_currency(tmp_path: Path) -> None:
     """A run of June at 40.00 in EUR, whose bill has no July; that of USD has 50.00 in July."""
     euros = instance_hour("2026-06-10T10", "i-eur", "p5.48xlarge", "40.00", line_item_currency_code="EUR")
