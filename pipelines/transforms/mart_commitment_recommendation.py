@@ -239,12 +239,12 @@ def purchase(row: Row, held: pl.DataFrame, newest: Any, unknown_use: str | None)
     years = {"1": 1, "3": 3}.get((row["purchase_term"] or " ")[0])
     upfront = {"No Upfront": 0.0, "Partial Upfront": 0.5, "All Upfront": 1.0}.get(row["payment_option"])
     ending = held.filter(pl.col("ended_at") <= newest + timedelta(days=365 * (years or 1)))
-    known = years is not None and upfront is not None
-    per_hour = ending["commitment_per_hour_usd"].cast(pl.Float64)
-    hourly = row["commitment_per_hour_usd"]
+    per_hour, hourly = ending["commitment_per_hour_usd"].cast(pl.Float64), row["commitment_per_hour_usd"]
+    has_ends = not held["ended_at"].has_nulls()  # A FOCUS bill has none.
+    is_known = has_ends and not unknown_use and not per_hour.has_nulls()
     return row | {
-        "upfront_cost_usd": hourly * 8760 * years * upfront if known and hourly is not None else None,
+        "upfront_cost_usd": hourly * 8760 * years * upfront if None not in (hourly, years, upfront) else None,
         "tranche_per_hour_usd": hourly / TRANCHES if hourly is not None else None,
-        "expiring_per_hour_usd": None if unknown_use or per_hour.has_nulls() else float(per_hour.sum()),
-        "next_expiry_at": ending["ended_at"].min(),
+        "expiring_per_hour_usd": float(per_hour.sum()) if is_known else None,
+        "next_expiry_at": ending["ended_at"].min() if has_ends else None,
     }

@@ -38,7 +38,7 @@ def build(**table: pl.DataFrame) -> Rows:
     prices = table["mart_price_book"].filter(pl.col("from_date") <= pl.lit(newest, pl.Date))
     offers, compared = table["stg_aws__capacity_offer"], runs_of(table)
     rows: Rows = [
-        _row(case, newest, offers) | pilot_plan(case, compared, prices, in_region(offers, case.declared))
+        _row(case, offers) | pilot_plan(case, compared, prices, in_region(offers, case.declared))
         for case in workload_cases(table)
     ]
     known, billed = {row["workload_id"] for row in rows}, {*table["fct_ledger"]["workload_id"]}
@@ -80,8 +80,9 @@ def _without_runs(workload_id: str, *, is_billed: bool = False) -> Row:
     }
 
 
-def _row(case: WorkloadCase, newest: Any, offers: pl.DataFrame) -> Row:
+def _row(case: WorkloadCase, offers: pl.DataFrame) -> Row:
     pair, decision = case.pair, case.decision
+    newest: Any = case.spend["newest_date"].max()
     completed = [case.runs.filter(accelerator_family=family, status="completed").height for family in FAMILIES]
     done = {side: pair[f"{side}_run_count"] if pair else count for side, count in zip(SIDES, completed, strict=True)}
     stake, evidence, options = _at_stake(case, newest)

@@ -85,7 +85,7 @@ def port_cases(table: Frames) -> Iterator[PortCase]:
         _add_saving(found, table["mart_silicon_comparison"], done)
         jobs = table["detail_run_job"].select("run_id", "job_id")
         others = fct_run.join(own, on="run_id", how="anti").join(jobs, on="run_id", how="left")
-        _add_cadence(found, others, newest_usage(table))
+        _add_cadence(found, others, newest_usage(table, CURRENCY))
         yield found
 
 
@@ -124,9 +124,10 @@ def units_of(pair: Row, done: pl.DataFrame) -> float | None:
     return sum(map(float, own)) / len(own) if len(own) else None
 
 
-def newest_usage(table: Frames) -> datetime | None:
-    """The newest hour of usage on any bill."""
-    return max(table["fct_invoice_monthly"]["newest_usage_at"].drop_nulls(), default=None)
+def newest_usage(table: Frames, currency: str) -> datetime | None:
+    """The newest hour of usage on any bill in the currency."""
+    bill = table["fct_invoice_monthly"].filter(billing_currency=currency)
+    return max(bill["newest_usage_at"].drop_nulls(), default=None)
 
 
 def runs_per_month(runs: pl.DataFrame, newest: datetime | None) -> float | None:

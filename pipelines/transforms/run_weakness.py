@@ -22,8 +22,9 @@ QUERIES = run_discount.QUERIES | {
             and resource_id in (select resource_id from stg_tracker__resource)
         group by all""",
     "detail_claim_gap_monthly": """
-        select run_id, sum(gap_hours) as gap_hours,
-            case when count(cost_at_stake_usd) = count(*) then sum(cost_at_stake_usd) end as cost_at_stake_usd,
+        select run_id, sum(gap_hours) as gap_hours, max(billing_currency) as billing_currency,
+            case when count(cost_at_stake_usd) = count(*) and count(distinct billing_currency) = 1
+                then sum(cost_at_stake_usd) end as cost_at_stake_usd,
             (select max(newest_usage_at) from fct_invoice_monthly) as newest_usage_at
         from detail_claim_gap_monthly
         where gap_kind = 'claimed_not_billed'
@@ -118,7 +119,7 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
         if usd > least_usd:
             yield (
                 f"{machine} joined run {run_id} {(at - begun).total_seconds() / 60:.0f} minutes after its "
-                f"start, and ${usd:,.2f} of idle time before that are not compared"
+                f"start, and {run['billing_currency']} {usd:,.2f} of idle time before that are not compared"
             )
             break
     found: list[tuple[float, str]] = []
@@ -129,7 +130,8 @@ def weaknesses(run: Run, stays: Rows, on_machine: Mapping[str, Rows], idle: Mapp
         )
     usd = sum(usd for usd, _ in found)
     if usd > least_usd:
-        yield f"{max(found)[1]}, and ${usd:,.2f} of idle time after that are not compared"
+        idled = f"{run['billing_currency']} {usd:,.2f} of idle time after that"
+        yield f"{max(found)[1]}, and {idled} are not compared"
 
 
 def _absences(run: Run, stays: Rows) -> Iterator[tuple[str, datetime, datetime, str]]:
@@ -172,7 +174,7 @@ def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:
     """That the run recorded time of its machines that the bill does not have; `gaps` has a row if there is any."""
     for gap in gaps:
         usd = gap["cost_at_stake_usd"]
-        dollars = "" if usd is None else f", about ${float(usd):,.2f}"
+        dollars = "" if usd is None else f", about {gap['billing_currency']} {float(usd):,.2f}"
         yield (
             f"run {run_id} recorded {gap['gap_hours']:,.1f} hours of its accelerators that are not on the "
             f"bill{dollars}: its cost is not certain"

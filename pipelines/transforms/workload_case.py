@@ -25,8 +25,8 @@ INPUTS = (
     "ref_recommendation_rule",
 )
 # What the runs of each workload spent, by day, family of the run, machine and way it was bought, and the newest day of
-# any usage on the bill; unknown where it lacks a part of such a run that ended before: what comes after is of a later
-# month. It is unknown too of machines that cost nothing: on a dedicated host, the host is what costs.
+# any usage on the bill of their payer; unknown where it lacks a part of such a run that ended before: what comes after
+# is of a later month. It is unknown too of machines that cost nothing: on a dedicated host, the host is what costs.
 QUERIES = {
     "fct_ledger": """
         select run.workload_id, ledger.usage_date, bill.newest_date, ledger.billing_currency, run.accelerator_family,
@@ -39,10 +39,11 @@ QUERIES = {
         from fct_ledger as ledger
         join fct_run as run on run.run_id = ledger.run_id
         join fct_run_cost as cost on cost.run_id = ledger.run_id
-        cross join (
-            select coalesce(max(case when charge_category = 'Usage' and piece_kind <> 'block_hour' then usage_date end),
-                max(usage_date)) as newest_date
-            from fct_ledger) as bill
+        join (
+            select payer_account_id, billing_currency, coalesce(max(usage_date) filter (where charge_category = 'Usage'
+                    and piece_kind <> 'block_hour'), max(usage_date)) as newest_date
+            from fct_ledger group by 1, 2) as bill
+            on bill.payer_account_id = ledger.payer_account_id and bill.billing_currency = ledger.billing_currency
         where ledger.bucket = 'run'
         group by 1, 2, 3, 4, 5, 6, 7
     """
@@ -101,14 +102,15 @@ def workload_cases(table: Frames) -> Iterator[WorkloadCase]:
     jobs = table["detail_run_job"].select("run_id", "job_id")
     by_workload = {row["workload_id"]: row for row in workloads.iter_rows(named=True)}
     spend = table["fct_ledger"].with_columns(pl.col("effective_cost_usd").cast(pl.Float64))
-    first, newest = spend["usage_date"].min(), spend["newest_date"].max()
     terms = table["declared_maturity"].row(0, named=True)
     for key, own in runs.group_by(["workload_id", "billing_currency"], maintain_order=True):
         workload_id, currency = map(str, key)
         declared = by_workload.get(workload_id, dict.fromkeys(workloads.columns))
         pair = port_case.best_pair(table["mart_silicon_comparison"], workload_id, currency)
         port = ports.get(workload_id) if currency == port_case.CURRENCY else None
-        paid = spend.filter(workload_id=workload_id, billing_currency=currency)
+        billed = spend.filter(billing_currency=currency)
+        paid = billed.filter(workload_id=workload_id)
+        first, newest = billed["usage_date"].min(), paid["newest_date"].max()
         here = in_region(table["stg_aws__capacity_offer"], declared)
         soonest = [here.filter(accelerator_family=family)["lead_days"].min() for family in FAMILIES]
         inputs = {
@@ -122,7 +124,7 @@ def workload_cases(table: Frames) -> Iterator[WorkloadCase]:
                 pair,
                 port,
                 units,
-                port_case.newest_usage(table),
+                port_case.newest_usage(table, currency),
             ),
             "monthly_cost_trend_usd": _trend(paid, first, newest),
         }

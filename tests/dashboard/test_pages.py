@@ -400,6 +400,38 @@ def test_a_chart_of_days_begins_with_its_month_and_a_spent_budget_stands_out(tmp
     assert '150.0%</a><svg class="bar over"' in render(reader, "teams", {"month": JULY})
 
 
+def test_what_is_at_stake_is_partial_if_a_cost_is_unknown(tmp_path: Path) -> None:
+    """No run claims an hour of p5 at 50.00 and one under a reservation whose cost is not on the bill."""
+    hours = [
+        instance_hour(f"{JULY}-10T10", "i-known", "p5.48xlarge", "50.00"),
+        instance_hour(f"{JULY}-10T10", "i-r", "p5.48xlarge", "0", line_item_line_item_type="DiscountedUsage"),
+    ]
+    config = write_config(tmp_path, billing=write_export(tmp_path, {JULY: hours}))
+    publish_tables(config, {"detail_claim_gap_monthly"})
+    page = text_of(render(Reader(Warehouse(load_settings(config))), "bill", {}))
+    assert "July 2026 billed not claimed 2 16.0 $50.00 partial" in page
+
+
+def test_the_newest_month_is_that_of_each_currency(tmp_path: Path) -> None:
+    """A run of June at 40.00 in EUR, whose bill has no July; that of USD has 50.00 in July."""
+    euros = instance_hour("2026-06-10T10", "i-eur", "p5.48xlarge", "40.00", line_item_currency_code="EUR")
+    dollars = instance_hour(f"{JULY}-10T10", "i-usd", "p5.48xlarge", "50.00")
+    start = datetime(2026, 6, 10, 10)
+    events = one_attempt("euro", ["i-eur"], "p5.48xlarge", start, timedelta(hours=1))
+    export, runs = (
+        write_export(tmp_path, {"2026-06": [euros], JULY: [dollars]}),
+        write_events(tmp_path / "runs", events),
+    )
+    config = write_config(tmp_path, billing=export, runs=runs)
+    tables = {"mart_cost_summary_monthly", "detail_billing_month", "detail_run_summary"}
+    publish_tables(config, tables | {"detail_commitment_summary_monthly"})
+    page = text_of(render(Reader(Warehouse(load_settings(config))), "overview", {}))
+    assert "June 2026, EUR The bill EUR 40 billed; EUR 40 effective, of which EUR 40 in June 2026" in page
+    assert "The bill $50 billed; $50 effective, of which $50 in July 2026" in page
+    assert "All that commitments can cover June 2026 EUR 40 0.0%" in page
+    assert "All that commitments can cover July 2026 $50 0.0%" in page
+
+
 @pytest.mark.parametrize(
     ("invoice", "seen", "day"), [("", "10 of 31", ", on day 10 of 31."), ("INV-1", "all", ": past 50.0%.")]
 )

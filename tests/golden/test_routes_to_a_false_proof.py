@@ -478,7 +478,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     # Six hours at $21.50 are $129, of which the bill has a tenth of one; or none, or nothing shows that it compiled.
     "a compile run that is billed in part": (
         compiled(billed_hours=0.1),
-        "run compile recorded 94.4 hours of its accelerators that are not on the bill, about $126.85",
+        "run compile recorded 94.4 hours of its accelerators that are not on the bill, about USD 126.85",
     ),
     "a compile run that only tags join to a machine of one of its hours": (
         compiled(known_by="tag", billed_hours=0.2),
@@ -523,7 +523,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     # A quarter of an hour at $21.50 less 3 minutes of a 16th of it: 5.375 - 0.0671875.
     "a resource that joins late, after a small run": (
         with_small_runs(joins_after=0.25),
-        "i-0trainium1 joined run trainium-1 15 minutes after its start, and $5.31 of idle time before that",
+        "i-0trainium1 joined run trainium-1 15 minutes after its start, and USD 5.31 of idle time before that",
     ),
     # With the whole hour a Trainium run costs 21.50 × (1.655 + 1) / 3 = 19.0275, a GPU run 55.04 × 2.648 × 0.7 / 3 =
     # 34.007: a saving of 44.0%, which is not shown; with 3 / 63 of the hour it would be 64.1%, which is.
@@ -533,7 +533,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     ),
     "a resource that leaves before the target": (
         all_of("trainium", leaves_before=0.25),
-        "i-0trainium1 left run trainium-1 15 minutes before its target, and $5.38 of idle time after that are not",
+        "i-0trainium1 left run trainium-1 15 minutes before its target, and USD 5.38 of idle time after that are not",
     ),
     # Away from 0.1 to 0.35 hours; of the runs of 0.5 to 0.605 hours the first leaves 0.4 before its end.
     "a resource that comes back after idle time": (
@@ -541,7 +541,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
             run | ({"leaves_before": run["hours"] - 0.1, "comes_back": 0.35} if run["kind"] == TRN1 else {})
             for run in runs
         ],
-        "i-0trainium1 left run trainium-1 15 minutes before it came back, and $5.38 of idle time after that are not",
+        "i-0trainium1 left run trainium-1 15 minutes before it came back, and USD 5.38 of idle time after that are not",
     ),
     "one job under two run ids": (
         one_job(error=0),
@@ -643,7 +643,7 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     # Half an hour of 16 accelerators, at $21.50 an hour of the machine.
     "a second machine that is not on the bill": (
         lambda runs: [run | ({"extra_machine": TRN1} if run["run_id"] == "trainium-1" else {}) for run in runs],
-        "run trainium-1 recorded 8.0 hours of its accelerators that are not on the bill, about $10.75",
+        "run trainium-1 recorded 8.0 hours of its accelerators that are not on the bill, about USD 10.75",
     ),
     # From 23:00 of 31 July, and no bill of August: half an hour, as above.
     "a run that lasts into a month without a bill": (
@@ -846,6 +846,11 @@ def test_a_cost_before_discounts_proves_nothing(
                 line["line_item_net_unblended_cost"] = net
     row = effective_rows(lines, records, proof())[0]
     assert (row["verdict"], row["verdict_reason"][: len(expected[1])]) == expected
+
+
+def test_idle_time_is_in_the_currency_of_the_runs() -> None:
+    runs = all_of("", currency="EUR")(all_of("trainium", leaves_before=0.25)(sound()))
+    assert "before its target, and EUR 5.38 of idle time after that" in verdict(runs, True)["verdict_reason"]
 
 
 def test_runs_that_are_billed_in_two_currencies_are_no_pair() -> None:

@@ -154,6 +154,7 @@ def example() -> Marts:
                 "net_savings_usd": Decimal(-3),
                 "effective_savings_rate_ratio": Decimal("-0.03"),
                 "lost_savings_reason": "unused commitments cost more than the rates save",
+                "unpriced_cost_usd": Decimal("40.80"),
             }
         ],
         "mart_capacity_utilization_daily": [],

@@ -414,16 +414,21 @@ def test_payers_are_advised_apart() -> None:
     assert found == {"000011112222": 60.0, "9": 24.0}
 
 
-def test_what_ends_within_the_term_is_shown() -> None:
-    """History ends 26 June 2026: 12 an hour end in December, 7 an hour two years later."""
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [(datetime(2028, 12, 1), (12.0, datetime(2026, 12, 1))), (None, (None, None))],
+    ids=["two years later", "no end on the bill"],
+)
+def test_what_ends_within_the_term_is_shown(later: datetime | None, expected: tuple[object, object]) -> None:
+    """History ends 26 June 2026: 12 an hour end in December; 7 an hour end later, or when is unknown, as in FOCUS."""
     held = pl.DataFrame(
         [
             PAYER | {"commitment_kind": "compute_savings_plan", "ended_at": ended, "commitment_per_hour_usd": cost}
-            for ended, cost in ((datetime(2026, 12, 1), 12.0), (datetime(2028, 12, 1), 7.0))
+            for ended, cost in ((datetime(2026, 12, 1), 12.0), (later, 7.0))
         ]
     )
     row = plan(advise(history(8, lambda hour: 100), rate(0.6), held=held))
-    assert (row["expiring_per_hour_usd"], row["next_expiry_at"]) == (12.0, datetime(2026, 12, 1))
+    assert (row["expiring_per_hour_usd"], row["next_expiry_at"]) == expected
 
 
 @pytest.mark.parametrize(

@@ -100,11 +100,12 @@ def test_unknown_figures_of_a_notice_are_not_available() -> None:
         "part is n/a, because the bill does not show what use $7.00 of fees covered."
     )
     served = {"currency": "USD", "model": "llama", "instance_type": "g6e.xlarge", "effective_cost_usd": 12}
-    rows = [{**served, "cost_per_million_total_usd": 0.5}] + [{**served, "cost_per_million_total_usd": None}] * 5
+    known = {**served, "is_cost_partial": False, "cost_per_million_total_usd": 0.5}
+    rows = [known] + [{**served, "is_cost_partial": True, "cost_per_million_total_usd": None}] * 5
     line = _line("serving", "2026-07", costs, {"served": rows}, set())
     assert line.startswith(
-        "July 2026 is closed: serving cost $12.00 for llama on g6e.xlarge ($0.500 per million tokens), $12.00 for "
-        "llama on g6e.xlarge (n/a per million tokens), "
+        "July 2026 is closed: serving cost $12.00 for llama on g6e.xlarge ($0.500 per million tokens), at least $12.00 "
+        "for llama on g6e.xlarge (n/a per million tokens), "
     )
     assert line.endswith("(n/a per million tokens), and 1 more row in the report.")
     one = {"currency": "USD", "avoided_usd": 9, "low_usd": None, "high_usd": None, "cash_usd": None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 from math import log
 from pathlib import Path
 
@@ -137,21 +138,28 @@ def test_a_workload_on_other_machines_has_no_known_cost(tmp_path: Path) -> None:
     assert rows == [(names[0], None, None, reason), (names[1], 0, 0, "no billed run")]
 
 
-def test_training_that_ended_costs_nothing_a_month(tmp_path: Path) -> None:
+@pytest.mark.parametrize("currency", ["USD", "EUR"])
+def test_training_costs_nothing_a_month_if_it_ended_before_the_bill(tmp_path: Path, currency: str) -> None:
     """An hour in May and two in June; the bill goes on to November, more than 90 days later, and its last whole months
-    are September and October. So neither the 55.04 more of June is a growing bill nor are the 165.12 at stake."""
+    are September and October. So neither the 55.04 more of June is a growing bill nor are the 165.12 at stake.
+
+    That of a payer in EUR ends with June 10, of which nothing is whole: 165.12 of 32 days are 165.12 / 32 x 30.4375."""
     hour, months, events = timedelta(hours=1), {}, []
     for month in (5, 6, 11):
         start, hours = datetime(2026, month, 10, 10), 2 * hour if month == 6 else hour
         machine = ("i-w", "m5.large", "0.10") if month == 11 else (f"i-{month}", "p5.48xlarge", "55.04")
-        months[f"2026-{month:02d}"] = instance_time(*machine, start, hours)
+        other = {"line_item_currency_code": "EUR", "bill_payer_account_id": "000055556666"}
+        payer = other if currency == "EUR" and month < 11 else {}
+        months[f"2026-{month:02d}"] = instance_time(*machine, start, hours, **payer)
         if month < 11:
             events += one_attempt(f"r-{month}", [machine[0]], machine[1], start, hours, model="m", dataset="d")
     config = write_config(
         tmp_path, billing=write_export(tmp_path, months), runs=write_events(tmp_path / "runs", events)
     )
     columns = "monthly_cost_usd, monthly_at_stake_usd, rule_findings like '%monthly cost trend 0 not > 0'"
-    assert ask(lazy_warehouse(config), f"select {columns} from mart_portfolio").rows() == [(0, 0, True)]
+    ended, going_on = (0, 0, True), (Decimal("157.0575"), Decimal("157.0575"), False)
+    rows = ask(lazy_warehouse(config), f"select {columns} from mart_portfolio").rows()
+    assert rows == [ended if currency == "USD" else going_on]
 
 
 def test_a_port_is_not_held_against_runs_of_unknown_cost(tmp_path: Path) -> None:

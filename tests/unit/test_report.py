@@ -164,6 +164,34 @@ def test_the_bill_of_a_currency_ends_with_its_own_newest_use(render: Render) -> 
     assert "July 2026, with use up to 28 July 2026, costs $" in page
 
 
+def test_the_first_screen_has_the_newest_month_of_each_currency(render: Render) -> None:
+    """The bill ends in July in USD, where machines ran all day in June alone, and in June in EUR."""
+    june = date(2026, 6, 1)
+    marts = example() | {"mart_run_cost": []}
+    euros = [
+        row | {"billing_currency": "EUR"} for row in marts["mart_cost_ledger_daily"] if row["billing_month"] == june
+    ]
+    marts["mart_cost_ledger_daily"] += euros
+    machine = {"billing_month": june, "full_day_count": 8, "effective_cost_usd": Decimal(192)}
+    tagged = {
+        "billing_month": june,
+        "tag": "team",
+        "accelerator_family": "gpu",
+        "family_tag_coverage_ratio": Decimal("0.4"),
+    }
+    marts["detail_accelerator_resource_monthly"] = [
+        machine | {"resource_id": f"i-{currency}", "billing_currency": currency} for currency in ("EUR", "USD")
+    ]
+    marts["detail_tag_coverage_monthly"] = [
+        tagged | {"billing_currency": currency, "billing_month": date(2026, month, 1)}
+        for currency, month in (("EUR", 6), ("USD", 7))
+    ]
+    page = words(render(marts))
+    assert "7 days or more June 2026; EUR, effective" in page and "i-EUR 8 EUR 192" in page
+    assert "No accelerator was billed for 24 hours on 7 days of July 2026 or more." in page and "i-USD" not in page
+    assert page.count("GPU team n/a n/a 40.0%") == 2
+
+
 def test_the_daily_chart_states_what_it_leaves_out(page: str, render: Render) -> None:
     # 57.50 of commitments stands on the day of their fee, which may be of the whole month. With 80 shared and 0 other
     # it is 137.50, 3.1 % of 4381.26; no day is older than 92.

@@ -97,7 +97,8 @@ def test_what_is_held_saved_stranded_and_where(page: str) -> None:
         in part(page, "commitments")
     )
     rate = part(page, "rate")
-    assert "unused commitments cost more than the rates save $100 $8 −$3 −3.0%" in rate
+    reason = "unused commitments cost more than the rates save; without $40.80 of use that has no public price"
+    assert f"{reason} $100 $8 −$3 −3.0%" in rate
     assert "Savings Plans and reservations $8 Reserved capacity and Capacity Blocks $5" in rate
     places = part(page, "scopes")
     # 22 of 66 + 21.50; the Compute plan alone 22 of 66, with what others cover 22 of 100.

@@ -17,6 +17,7 @@ from pipelines.present.pdf import pdf_of_page
 
 PAIR = ("workload_id", "baseline_instance_type", "candidate_instance_type", "billing_currency")
 JULY = date(2026, 7, 1)
+UNKNOWN = dict.fromkeys(f"{kind}_cost_usd" for kind in ("avoided", "avoided_low", "avoided_high", "cash_avoided"))
 
 
 def saved(**other: Any) -> dict[str, Any]:
@@ -137,6 +138,12 @@ def test_page_one_states_the_verdict_and_the_saving_in_a_sentence(page: str) -> 
             {"mart_savings_monthly": [saved(baseline_evidence="asserted", is_headline=False)]},
             "No workload with a measured baseline is proven cheaper, so no total is claimed for July 2026.",
             id="asserted baseline",
+        ),
+        # 360 without what the run of the other workload avoided, whose cost the bill does not show, is not the total.
+        pytest.param(
+            {"mart_savings_monthly": [saved(), saved(workload_id="other", **UNKNOWN)]},
+            "; July 2026 avoided n/a",
+            id="a workload of unknown cost",
         ),
         pytest.param({"mart_silicon_comparison": []}, "Whether Trainium is cheaper is unknown", id="one-sided"),
         pytest.param(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from pipelines.config.sources import ServingSource
 from pipelines.ingest.serving.records import SERVER, TRAFFIC, records
 from pipelines.models.checks import failing_rows
 from pipelines.models.contract import load_contract
+from pipelines.models.expressions import expand_calls
+from pipelines.present.render import sum_of
 
 MONTH, TEN = "2026-07", datetime(2026, 7, 14, 10)
 HOUR = timedelta(hours=1)
@@ -73,6 +76,33 @@ def test_a_server_that_the_bill_has_in_part_has_no_cost_per_token() -> None:
         today = made.ask(f"select baseline_cost_per_million_total_usd from {compared}", compared)
     assert (cost, rate, today) == (Decimal("11.008"), None, [(None,)])
     assert why == "traffic: the time the servers were up is not all recorded or not all on the bill"
+
+
+@pytest.mark.parametrize(
+    ("traffic", "billed", "expected"),
+    [
+        ({"output_tokens": 0}, {}, (Decimal("110.08"), False, Decimal("110.08"))),
+        ({"ended_at": TEN + 24.5 * HOUR}, {}, (Decimal("110.08"), False, None)),
+        ({}, {"line_item_unblended_cost": "0"}, (Decimal("55.04"), True, None)),
+    ],
+    ids=["nothing served on a day", "half of an hour recorded", "a day of unknown cost"],
+)
+def test_a_month_has_a_cost_per_token_only_if_each_day_may_count(
+    traffic: dict[str, Any], billed: dict[str, str], expected: tuple[Decimal, bool, Decimal | None]
+) -> None:
+    """An hour at 55.04 on each of two days, a million tokens on the first: 110.08 for a million if the second day
+    served none; unknown if it served more than was recorded; and of unknown cost, at least 55.04, on a machine that
+    the bill has at nothing."""
+    up = {"server_id": "s", "model": "m", "resource_id": "i-0a", "instance_type": "p5.48xlarge", "evidence": "imds"}
+    ups = [{**up, "started_at": TEN + day * HOUR, "stopped_at": TEN + (day + 1) * HOUR} for day in (0, 24)]
+    one = {"server_id": "s", "model": "m", "request_count": 5, "output_tokens": 1_000_000}
+    one |= {"input_tokens": 0, "cache_read_tokens": 0}
+    spans = [{**one, "started_at": TEN + day * HOUR, "ended_at": TEN + (day + 1) * HOUR} for day in (0, 24)]
+    serving, name = recorded(ups, [spans[0], spans[1] | traffic]), "mart_inference_cost_daily"
+    page = expand_calls(sum_of("serving_by_model"), Path("page"))
+    with Lab({MONTH: [machine(0), machine(24) | billed]}, {}, serving=serving) as made:
+        read = f"select effective_cost_usd, is_cost_partial, cost_per_million_total_usd from ({page})"
+        assert made.ask(read, name) == [expected]
 
 
 def test_a_server_on_two_machines_in_an_hour_has_a_cost_per_token() -> None:
