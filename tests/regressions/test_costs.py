@@ -594,3 +594,28 @@ def test_a_run_that_records_cores_for_chips_has_the_machine_and_no_hours_that_ar
             f"select run_id, accelerator_count from ({query})", "fct_resource_claim_monthly", "fct_resource_hourly"
         )
         assert warned == [("run-0", 16)]
+
+
+@pytest.mark.parametrize(("last_seen", "expected"), [("10:40", (None, 206.40)), ("12:45", (14, None))])
+def test_a_run_without_an_end_had_each_machine_to_its_last_billed_second(
+    tmp_path: Path, last_seen: str, expected: tuple[float | None, float | None]
+) -> None:
+    """One machine is billed to 11:30 and one to 12:15: 3.75 hours at 55.04 are 206.40, all of one epoch.
+
+    A heartbeat of 12:45 records 1.25 and 0.5 hours more of 8 GPUs each, 14 accelerator-hours that the bill lacks.
+    """
+    use = {"i-0a": ("1", "0.5"), "i-0b": ("1", "1", "0.25")}
+    lines = [
+        instance_hour(f"2026-07-01T{10 + n}", machine, "p5.48xlarge", "55.04", part)
+        for machine, parts in use.items()
+        for n, part in enumerate(parts)
+    ]
+    write_export(tmp_path, {"2026-07": [*lines, instance_hour("2026-07-02T20", "i-0c", "p5.48xlarge", "55.04")]})
+    inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-01T10:30:00Z"}]
+    inside += [{"event": "heartbeat", "at": f"2026-07-01T{last_seen}:00Z"}]
+    ended = {"resource_left", "attempt_ended", "run_ended"}
+    events = one_attempt("r", list(use), "p5.48xlarge", datetime(2026, 7, 1, 10), HOUR, inside)
+    write_events(tmp_path / "runs", [event for event in events if event["event"] not in ended])
+    builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
+    (cost,) = ask(builder, "select effective_cost_usd, unbilled_hours, cost_per_epoch_usd from mart_run_cost").rows()
+    assert (float(cost[0]), cost[1], cost[2] and float(cost[2])) == (206.40, *expected)

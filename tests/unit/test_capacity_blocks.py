@@ -7,6 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from support.lab import Lab
 from support.ledger_law import LINES_THAT_DO_NOT_SUM
 from support.random_ledgers import BLOCK, MONTH, Stay, at, hour, tracker
@@ -174,6 +175,28 @@ def test_a_fee_and_a_refund_that_name_no_block_are_of_the_only_one() -> None:
     bill = [fee("40", ""), fee("-20", "", "Refund"), used(0)]
     # 20 of 40 left over four hours.
     assert ask(RUN, "fct_ledger", bill, held) == [(5,)]
+
+
+@pytest.mark.parametrize(
+    ("bill", "warned"),
+    [
+        ([fee("40"), fee("-40", charge="Refund")], []),
+        ([fee("40"), fee("-30", charge="Refund")], ["without_any_hours_yet"]),
+        ([fee("40"), fee("-40", OTHER, "Refund"), used(0)], ["refund_of_an_unknown"]),
+    ],
+)
+def test_a_block_that_was_refunded_whole_before_it_began_is_known_and_needs_no_hours(
+    bill: list[dict[str, str]], warned: list[str]
+) -> None:
+    """Of 30 of 40 refunded, 10 stay without hours; a refund alone has its fee in a month that is missing."""
+    name = "fct_capacity_block_piece"
+    checks = [
+        check for check in load_contract(f"core/{name}").checks if check.name.endswith(("_yet", "capacity_block"))
+    ]
+    with Lab({MONTH: bill}, tracker([])) as lab:
+        found = [check.name for check in checks if lab.ask(check.query.format(batch=name), name)]
+    assert [part for part in warned if not any(part in check for check in found)] == []
+    assert len(found) == len(warned)
 
 
 def test_a_discount_on_a_fee_is_no_fee() -> None:

@@ -72,6 +72,7 @@ select
         when attempt.next_started_at is not null then least(attempt.last_seen_at, attempt.next_started_at)
         else greatest(attempt.last_seen_at, coalesce(attempt.run_ended_at, held.ended_at, attempt.last_seen_at))
     end)) as ended_at,
+    greatest(attempt.last_seen_at, coalesce(attempt.run_ended_at, attempt.last_seen_at)) as last_seen_at,
     attempt.ended_at is null as is_end_inferred,
     coalesce(held.is_running, false) as is_running,
     coalesce(attempt.end_reason, 'unknown') as end_reason,
