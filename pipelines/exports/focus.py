@@ -15,6 +15,7 @@ from pipelines.models.build import Builder
 from pipelines.models.contract import Column, load_contract
 from pipelines.models.warehouse import Warehouse, published_of
 from pipelines.present.csv_text import FORMULA
+from pipelines.warehouse.storage import fresh_file
 
 # What cost and usage reports become, and what came as FOCUS.
 CHARGES = ("stg_aws__focus_charge", "stg_aws__focus_delivered")
@@ -133,14 +134,9 @@ def _of_month(model: str, columns: Sequence[Column], period: str) -> str:
 
 def _write(engine: DuckDBEngine, view: str, columns: Sequence[Column], file: Path) -> None:
     """Write the columns of a view as `file` with the suffixes .parquet and .csv, each whole."""
-    for suffix, forms in ((".parquet", _IN_PARQUET), (".csv", _IN_CSV)):
-        partial = below(file.parent, f".{os.getpid()}{suffix}", error=UsageError)
-        sql = f"select {', '.join(_in_file(column, forms) for column in columns)} from {view}"
-        try:
-            (engine.write if suffix == ".parquet" else engine.write_csv)(sql, partial)
-            partial.replace(file.with_suffix(suffix))
-        finally:
-            partial.unlink(missing_ok=True)
+    for suffix, forms, write in ((".parquet", _IN_PARQUET, engine.write), (".csv", _IN_CSV, engine.write_csv)):
+        with fresh_file(file.with_suffix(suffix)) as fresh:
+            write(f"select {', '.join(_in_file(column, forms) for column in columns)} from {view}", fresh)
 
 
 def _print_totals(engine: DuckDBEngine, period: str, console: Console) -> None:

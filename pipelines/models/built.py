@@ -37,16 +37,13 @@ class BuildRecords:
     def __init__(self, store: Store):
         self._store = store
         self._entries: dict[str, dict[str, Any]] = {}
-        self._found: dict[tuple[str, str | None], Built] = {}
 
     def find(self, table: str, period: str | None, fingerprint: str) -> Built | None:
         """The record of a table, or one month of it, made from what `fingerprint` stands for."""
-        if (table, period) not in self._found:
-            if table not in self._entries:
-                self._entries[table] = self._read(table)
-            if found := _as_built(self._entries[table].get(_entry(period))):
-                self._found[table, period] = found
-        found = self._found.get((table, period))
+        if table not in self._entries:
+            key = _key(table)
+            self._entries[table] = _entries_of(self._store.read(key) if self._store.exists(key) else None)
+        found = _as_built(self._entries[table].get(_entry(period)))
         return found if found and found.fingerprint == fingerprint else None
 
     def write(self, built: Sequence[Built]) -> None:
@@ -60,11 +57,6 @@ class BuildRecords:
             return json.dumps(self._entries[table], sort_keys=True).encode()
 
         self._store.update(_key(table), merged)
-        for made in built:
-            self._found.pop((table, made.period), None)
-
-    def _read(self, table: str) -> dict[str, Any]:
-        return _entries_of(self._store.read(_key(table)) if self._store.exists(_key(table)) else None)
 
 
 def _entries_of(data: bytes | None) -> dict[str, Any]:

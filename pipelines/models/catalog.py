@@ -49,9 +49,8 @@ PUBLISHED = {
 }
 # Where publications before version 0.2.0 keep a table of PUBLISHED.
 MOVED = {"detail/detail_restated_figure": "core/fct_restated_figure"}
-# Columns that publications before version 0.2.0 may lack, by their table: what they label was not known to be partial.
+# Columns that publications before version 0.2.0 lack, by their table.
 ADDED = {
-    "detail/detail_budget_monthly": ("is_cost_partial", "is_open_month"),
     "marts/mart_restatement": (
         "new_day_count",
         "restated_day_count",

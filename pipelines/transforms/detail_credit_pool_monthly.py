@@ -14,8 +14,9 @@ from decimal import Decimal
 import polars as pl
 
 from pipelines.analysis.forecast import FEWEST_MONTHS, runway
+from pipelines.base.errors import counted
 from pipelines.transforms import Row, Rows
-from pipelines.transforms.detail_edp_burn_down_monthly import months_between, months_in_words
+from pipelines.transforms.detail_edp_burn_down_monthly import months_between
 
 INPUTS = (
     "declared_credit_pool",
@@ -153,7 +154,7 @@ def _missing_evidence(amount: Decimal | None, first: date, months: Rows, known: 
         return "the issued amount is not declared: add it to [[terms.credits]]"
     missing = months_between(first, months[-1]["billing_month"]) + 1 - sum(month["is_known"] for month in months)
     if missing:
-        return f"{months_in_words(missing)} since it was issued without a bill"
+        return f"{counted(missing, 'month')} since it was issued without a bill"
     if known < FEWEST_MONTHS:
-        return f"{months_in_words(known, 'whole ')} of use; an interval needs {FEWEST_MONTHS}"
+        return f"{counted(known, 'whole month')} of use; an interval needs {FEWEST_MONTHS}"
     return None

@@ -11,6 +11,7 @@ from decimal import Decimal
 import polars as pl
 
 from pipelines.analysis.forecast import FEWEST_MONTHS, Ahead, months_ahead
+from pipelines.base.errors import counted
 from pipelines.transforms import Row, Rows
 
 INPUTS = ("declared_agreement", "declared_agreement_period", "fct_term_spend_monthly")
@@ -117,19 +118,14 @@ def _unknown(first: date, last: date, months: Rows) -> str | None:
         return f"{named}, and {others} more" if others else named
     uncosted = sum(month["eligible_cost_usd"] is None for month in months)
     if uncosted:
-        return f"the bill has no cost of some use in {months_in_words(uncosted)} of the period"
+        return f"the bill has no cost of some use in {counted(uncosted, 'month')} of the period"
     missing = months_between(first, last) + 1 - len(months)
-    return f"{months_in_words(missing)} of the period without a bill" if missing else None
+    return f"{counted(missing, 'month')} of the period without a bill" if missing else None
 
 
 def _missing_evidence(carried: Decimal | str, known: int, remaining: int) -> str | None:
     if isinstance(carried, str):
         return f"the shortfall carried over is unknown: {carried}"
     if remaining and known < FEWEST_MONTHS:
-        return f"{months_in_words(known, 'whole ')} of history; an interval needs {FEWEST_MONTHS}"
+        return f"{counted(known, 'whole month')} of history; an interval needs {FEWEST_MONTHS}"
     return None
-
-
-def months_in_words(count: int, kind: str = "") -> str:
-    """1 month, 2 whole months."""
-    return f"{count} {kind}month{'' if count == 1 else 's'}"

@@ -130,7 +130,7 @@ def test_what_is_no_date_is_refused_with_one(settings: Settings, as_of: str) -> 
 def test_a_column_that_an_older_version_did_not_have_is_unknown(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As is_cost_partial of budgets, which nothing is known of; what it had is as ever."""
+    """As new_day_count of restatements, which nothing is known of; what it had is as ever."""
     monkeypatch.setattr("pipelines.models.marts.ADDED", {"marts/mart_epoch_cost": ("billed_cost_usd",)})
     record = Path(settings.warehouse.location) / "publications" / "000001.json"
     document = json.loads(record.read_text())
