@@ -99,6 +99,8 @@ def test_unknown_figures_of_a_notice_are_not_available() -> None:
         "July 2026 is closed: commitments covered n/a of the use they could cover (n/a at list price); their unused "
         "part is n/a, because the bill does not show what use $7.00 of fees covered."
     )
+    both = _line("commitments", "2026-07", [*costs, {"currency": "EUR"}], unknown, set())
+    assert "n/a of the use they could cover in USD (n/a at list price)" in both
     served = {"currency": "USD", "model": "llama", "instance_type": "g6e.xlarge", "effective_cost_usd": 12}
     known = {**served, "is_cost_partial": False, "cost_per_million_total_usd": 0.5}
     rows = [known] + [{**served, "is_cost_partial": True, "cost_per_million_total_usd": None}] * 5
