@@ -140,9 +140,7 @@ def estimate(baseline: Sample, candidate: Sample, pairs: Sequence[tuple[int, int
 
 
 def unit_cost(side: Sample) -> tuple[float, float | None, float | None, str | None]:
-    """Cost per unit of one side, its 95 % interval, and why there is none; ValueError where it cost or did nothing."""
-    if side.costs.sum() <= 0 or side.units.sum() <= 0:
-        raise ValueError("a side without cost or without a success has no cost per success")
+    """Cost per unit of a side that cost and did something, its 95 % interval, and why there is none."""
     value, clusters = float(side.unit_cost), len(set(side.clusters))
     if clusters < FEWEST_CLUSTERS:
         runs = f"{clusters} independent run{'s' * (clusters != 1)}"

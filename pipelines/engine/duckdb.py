@@ -39,6 +39,11 @@ def file_list(files: Sequence[Path | str]) -> str:
     return "[" + ", ".join(quoted(file) for file in files) + "]"
 
 
+def rows_of(files: Sequence[Path | str], *columns: str) -> str:
+    """The rows of Parquet files as a relation, with what `columns` has DuckDB add to them."""
+    return f"read_parquet({', '.join([file_list(files), *columns, 'hive_partitioning = false'])})"
+
+
 def connect(
     *, memory_limit: str | None = None, threads: int | None = None, spill: Path | None = None
 ) -> duckdb.DuckDBPyConnection:
@@ -79,15 +84,13 @@ class DuckDBEngine(Engine):
         self._all_threads = self._threads = int(self.rows("select current_setting('threads') as threads")[0]["threads"])
 
     def view(self, name: str, files: Sequence[Path | str]) -> None:
-        relation = f"read_parquet({file_list(files)}, hive_partitioning = false)"
+        relation = rows_of(files)
         if not self._reads(name, relation, files):
             self.view_sql(name, f"from {relation}")
             self._relations[name] = relation
 
     def scan_files(self, name: str, files: Sequence[Path | str]) -> None:
-        relation = (
-            f"read_parquet({file_list(files)}, filename = true, file_row_number = true, hive_partitioning = false)"
-        )
+        relation = rows_of(files, "filename = true", "file_row_number = true")
         if self._reads(name, relation, files):
             return
         # AWS writes times as instants; as naive UTC they need no time zone library, which costs more than the scan.
@@ -242,32 +245,29 @@ def write_database(
     """
     if not before:
         path.unlink(missing_ok=True)
-    # Two threads that write one table wait for each other more than they write; more memory makes it no faster.
-    connection = connect(threads=1, memory_limit="256MB")
     try:
-        # The file is no smaller with these; trying them takes a fifth of the time.
-        connection.execute("set disabled_compression_methods = 'alp,alprd,fsst,zstd'")
-        connection.execute(f"attach {quoted(path)} as copy (storage_version 'v1.2.0')")
-        connection.execute("begin")
-        for schema in sorted({name.partition(".")[0] for name in tables}):
-            connection.execute(f"create schema if not exists copy.{schema}")
-        for name in sorted(before.keys() - tables.keys()):
-            connection.execute(f"drop table copy.{name}")
-        for name, files in tables.items():
-            had = before.get(name, ())
-            if {file.name for file in files} != {*had}:
-                for statement in _replacing(f"copy.{name}", files, had):
-                    connection.execute(statement)
-        connection.execute("commit")
-        connection.execute("detach copy")
+        # Two threads that write one table wait for each other more than they write; more memory makes it no faster.
+        with connect(threads=1, memory_limit="256MB") as connection:
+            # The file is no smaller with these; trying them takes a fifth of the time.
+            connection.execute("set disabled_compression_methods = 'alp,alprd,fsst,zstd'")
+            connection.execute(f"attach {quoted(path)} as copy (storage_version 'v1.2.0')")
+            connection.execute("begin")
+            for schema in sorted({name.partition(".")[0] for name in tables}):
+                connection.execute(f"create schema if not exists copy.{schema}")
+            for name in sorted(before.keys() - tables.keys()):
+                connection.execute(f"drop table copy.{name}")
+            for name, files in tables.items():
+                had = before.get(name, ())
+                if {file.name for file in files} != {*had}:
+                    for statement in _replacing(f"copy.{name}", files, had):
+                        connection.execute(statement)
+            connection.execute("commit")
+            connection.execute("detach copy")
     except duckdb.Error as error:
-        connection.close()
         if before:
             # It is damaged, or somebody changed it.
             return write_database(path, tables)
         raise explained(error, [file for files in tables.values() for file in files]) from error
-    finally:
-        connection.close()
 
 
 def _replacing(table: str, files: Sequence[Path], had: Collection[str]) -> Iterator[str]:
@@ -275,15 +275,11 @@ def _replacing(table: str, files: Sequence[Path], had: Collection[str]) -> Itera
     kept = [file for file in files if file.name in had]
     added = [file for file in files if file.name not in had]
     if not kept:
-        yield f"create or replace table {table} as {_rows_of(files)}"
+        yield f"create or replace table {table} as from {rows_of(files)}"
         return
-    yield f"delete from {table} where billing_period not in (select billing_period {_rows_of(kept)})"
+    yield f"delete from {table} where billing_period not in (select billing_period from {rows_of(kept)})"
     if added:
-        yield f"insert into {table} {_rows_of(added)}"
-
-
-def _rows_of(files: Sequence[Path]) -> str:
-    return f"from read_parquet({file_list(files)}, hive_partitioning = false)"
+        yield f"insert into {table} from {rows_of(added)}"
 
 
 def _size(files: Sequence[Path]) -> int:
@@ -334,16 +330,12 @@ def _damage(file: Path) -> str:
     """Why a file cannot be read; empty where it can."""
     if not file.is_file():
         return "is missing"
-    connection = duckdb.connect(":memory:")
     try:
-        name = str(file).replace("'", "''")
-        connection.execute(f"select max(hash(held)) from read_parquet(['{name}'], hive_partitioning = false) as held")
-        connection.fetchall()
+        with duckdb.connect(":memory:") as connection:
+            connection.execute(f"select max(hash(held)) from {rows_of([file])} as held").fetchall()
     except duckdb.Error as error:
         reason = message_of(error).replace(f" '{file}'", "").rstrip(".")
         return f"is damaged ({reason})"
-    finally:
-        connection.close()
     return ""
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,8 +51,7 @@ _BEFORE = re.compile(rf"{BEFORE}/({'|'.join(PUBLISHED_KEYS)})/{DATA_FILE}")
 
 def verify(path: Path, settings: Settings | None, console: Console) -> None:
     """Print VERIFIED, or raise: CheckError with what differs, SourceError for inputs that are missing or changed."""
-    pack = Pack(path)
-    try:
+    with closing(Pack(path)) as pack:
         _refuse_tampered(pack, console)
         _refuse_other_models(pack, console)
         published = published_in(pack)
@@ -72,8 +72,6 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
             ]
             figures = sum(_rebuilt(builder, mart).height * _rebuilt(builder, mart).width for mart in _marts(pack))
         unproven = "; ".join(_unproven(pack))
-    finally:
-        pack.close()
     lost = pack.about["not_recomputed"]
     if found:
         console.table(pl.DataFrame(found[:SHOWN], schema=list(Difference._fields), orient="row"))

@@ -12,6 +12,7 @@ from pipelines.base.dates import date_of, month_date
 from pipelines.base.errors import UsageError, shown
 from pipelines.engine import Engine
 from pipelines.engine.duckdb import quoted
+from pipelines.models.written import BASES
 
 LINES, LEDGER = "fct_ledger_line", "fct_ledger"
 STAYS = "stg_tracker__resource"
@@ -22,7 +23,6 @@ PROVISIONAL = "detail_provisional_run"
 BILLING_MONTH = "detail_billing_month"
 COMMITMENTS = "detail_commitment_utilization_daily"
 CENT = Decimal("0.01")
-BASES = ("list_cost_usd", "effective_cost_usd", "billed_cost_usd")
 # Null as soon as a part is unknown, like the marts.
 SUMS = ", ".join(f"case when count({basis}) = count(*) then sum({basis}) end as {basis}" for basis in BASES)
 _FILTERS = {

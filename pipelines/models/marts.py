@@ -37,7 +37,7 @@ def open_marts(warehouse: Warehouse, published: Publication, teams: Teams = None
     With `teams` it has only what a reader of these teams sees (`access` of the contracts), and no SELECT reaches more.
     A column of ADDED that the publication did not have yet is null.
     """
-    from pipelines.engine.duckdb import DuckDBEngine, file_list
+    from pipelines.engine.duckdb import DuckDBEngine, rows_of
 
     engine = DuckDBEngine(memory_limit=warehouse.settings.warehouse.memory_limit)
     public = readable(published.tables, teams)
@@ -45,8 +45,7 @@ def open_marts(warehouse: Warehouse, published: Publication, teams: Teams = None
         view = name if teams is None else f"{_WHOLE}.{name.rpartition('.')[2]}"
         engine.view(view, files)
         if lacking := _lacking(engine, view, public[name]):
-            relation = f"read_parquet({file_list(files)}, hive_partitioning = false)"
-            engine.view_sql(view, f"select *, {lacking} from {relation}")
+            engine.view_sql(view, f"select *, {lacking} from {rows_of(files)}")
     if teams is not None:
         spelled = Policy.recorded(published.inputs["policy"]).team_name
         for name, key in public.items():

@@ -15,6 +15,10 @@ Number = Decimal | float | int
 UNKNOWN = "n/a"
 _MARKED = Markup('<span class="unknown">n/a</span>')
 MINUS = "\u2212"
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 _LARGE = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 
 
@@ -76,18 +80,18 @@ def percent(ratio: Number | None) -> str:
 
 def day(value: date | datetime | None) -> str:
     """2 July 2026."""
-    return UNKNOWN if value is None else f"{value.day} {month(value)}"
+    return UNKNOWN if value is None else f"{value.day} {_MONTHS[value.month - 1]} {value.year}"
 
 
 def short_day(value: date | datetime | None) -> str:
     """2 Jul 2026."""
-    return UNKNOWN if value is None else f"{value.day} {value:%b} {value.year}"
+    return UNKNOWN if value is None else f"{value.day} {_MONTHS[value.month - 1][:3]} {value.year}"
 
 
 def month(value: date | datetime | str) -> str:
     """July 2026, of a date or of 'YYYY-MM'."""
-    first = value if isinstance(value, date) else date.fromisoformat(f"{value[:7]}-01")
-    return f"{first:%B} {first.year}"
+    year, number = (value.year, value.month) if isinstance(value, date) else map(int, value.split("-")[:2])
+    return f"{_MONTHS[number - 1]} {year}"
 
 
 def moment(value: datetime) -> str:

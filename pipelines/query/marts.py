@@ -10,8 +10,8 @@ from pipelines.base import resources
 from pipelines.base.console import Console
 from pipelines.config.access import Teams
 from pipelines.engine import Engine
-from pipelines.models.catalog import SCHEMAS, load_catalog
-from pipelines.models.contract import column_units, load_contract
+from pipelines.models.catalog import SCHEMAS
+from pipelines.models.contract import column_units, contract_paths, load_contract
 from pipelines.models.marts import readable
 from pipelines.warehouse.publication import Publication
 
@@ -87,12 +87,11 @@ def listed(engine: Engine, published: Publication, teams: Teams = None, *, detai
     Their subject, name, rows, what one row is and what it shows.
     """
     known = {name: (subject, meaning) for subject, marts in MARTS.items() for name, meaning in marts.items()}
-    present = {model.key for model in load_catalog().public}
     found = {}
     for key in sorted(readable(published.tables, teams).values()):
         layer, _, name = key.partition("/")
         if layer == "marts" or (detail and layer == "detail"):
-            grain = load_contract(key).grain if key in present else "not in this version"
+            grain = load_contract(key).grain if key in contract_paths() else "not in this version"
             subject, meaning = known.get(name, ("detail" if layer == "detail" else "other", grain))
             count = engine.query(f"select count(*) from {SCHEMAS[layer]}.{name}").item()
             found[name] = (subject, name, count, grain.removeprefix("one row per "), meaning)

@@ -148,10 +148,6 @@ class Lake:
         """The parts a table holds: months, or months of each source."""
         return sorted(period for period in self._now(table).parts if period)
 
-    def versions(self) -> dict[str, int]:
-        """The newest version of every table touched by this object."""
-        return {table: version.number for table, version in self._newest.items() if version.number >= 0}
-
     def commit(self, table: str, staged: list[Path], fingerprint: str, period: str | None) -> int:
         """Move staged files in and replace the table, or one part of it, in one Delta commit.
 

@@ -44,7 +44,9 @@ class House:
         """Make what was built the last publication, as the next delivery's build finds it."""
         lake = self._builder.lake
         stored = [model.key for model in self._builder.catalog.ordered if model.stored]
-        tables = {key: {"version": lake.versions()[key], "files": [f.name for f in lake.files(key)]} for key in stored}
+        tables = {
+            key: {"version": lake.record(key)["version"], "files": [f.name for f in lake.files(key)]} for key in stored
+        }
         lake.publish({"code_revision": "", "inputs": {}, "tables": tables, "checks": []})
 
     def slices(self, model: Model) -> list[str | None]:

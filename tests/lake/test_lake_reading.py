@@ -51,7 +51,7 @@ def test_what_is_not_there_is_nothing_or_named(place: Place, tmp_path: Path, mon
     assert lake.files("marts/none") == []
     assert lake.fingerprint("marts/none") is None
     assert lake.periods("marts/none") == []
-    assert lake.versions().get("marts/none") is None
+    assert lake.record("marts/none")["version"] == -1
     commit(lake, tmp_path, 1, None)
     with pytest.raises(SourceError, match=r"mart_small.* version 7"):
         lake.files(WHOLE, version=7)
@@ -88,7 +88,7 @@ def test_a_look_at_many_tables_opens_each_once(folder: Place, tmp_path: Path, mo
             assert lake.fingerprint(table) == seal(table)
             assert len(lake.files(table)) == 1
             assert len(lake.contents(table)) == 1
-        assert lake.versions() == dict.fromkeys(tables, 0)
+        assert [lake.record(table)["version"] for table in tables] == [0] * len(tables)
     assert len(opened) == 25
 
 

@@ -112,7 +112,7 @@ def test_builds_of_different_parts_commit_to_one_table(place: Place, tmp_path: P
     assert failures == []
     after = place.lake("reader")
     assert [after.fingerprint(MONTHLY, month) for month in months] == [seal(month, 2) for month in months]
-    assert after.versions()[MONTHLY] == 8
+    assert after.record(MONTHLY)["version"] == 8
     assert after.periods(MONTHLY) == list(months)
 
 
