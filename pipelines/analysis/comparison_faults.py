@@ -361,7 +361,7 @@ def _unread(taken: Taken, context: Context) -> Iterator[str]:
     """Runs that may be of this pair, or of the set its failure rate is from, and how they ended is not certain."""
     sides, registration = taken.sides, taken.registration
     first, types = sides[0].runs[0], {side.runs[0]["instance_type"] for side in sides}
-    newest = max(starts_of(sides))
+    starts = starts_of(sides)
     since = registration.failure_rate_from if registration else None
     found: set[str | None] = set()
     for run in context.unread:
@@ -372,13 +372,16 @@ def _unread(taken: Taken, context: Context) -> Iterator[str]:
             and all(run[name] in (None, first[name]) for name in FIELDS)
             and target in ((None, None, None), first["target"])
         )
-        is_in_time = registration is None or started is None or started <= newest
+        is_in_time = registration is None or (
+            (started is None or started <= max(starts))
+            and (ended is None or ended.date() >= min(min(starts).date(), registration.registered_on))
+        )
         is_of_pair = is_alike and is_in_time and run["instance_type"] in {None, *types}
         if is_of_pair or (since and (ended is None or ended.date() >= since)):
             found.add(run["run_id"])
     names = [first_of(sorted(filter(None, found)))] if found - {None} else []
     for name in [*names, *(["an unknown run"] if None in found else [])]:
-        yield f"a record of {name} cannot be read, so runs of this workload may be missing"
+        yield f"a record of {name} cannot be read or is gone, so runs of this workload may be missing"
 
 
 def support_of(taken: Taken, quality: Quality) -> list[str]:

@@ -33,6 +33,7 @@ from pipelines.evidence.pack import (
 )
 from pipelines.evidence.rebuild import published_in, rebuild
 from pipelines.evidence.reports import other_reports
+from pipelines.ingest.runs.records import UNREAD
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
 from pipelines.models.catalog import PUBLISHED_KEYS, RAW_TABLES, Model, load_catalog
@@ -188,8 +189,11 @@ def _other_records(pack: Pack, place: Path, published: Publication) -> Iterator[
     day = published.published_at.date()
     again = read_again(pack, pack.json(INPUTS), place, day)
     for table, rebuilt in (again or {}).items():
-        packed = [pl.read_parquet(BytesIO(pack.read(name))) for name in pack.below(f"{RECORDS}/{table}")]
-        yield from differences(f"{RECORDS}/{table}", (), pl.concat(packed), rebuilt)
+        packed = pl.concat([pl.read_parquet(BytesIO(pack.read(name))) for name in pack.below(f"{RECORDS}/{table}")])
+        if table == UNREAD:
+            # No log has the runs that are gone.
+            packed = packed.drop_nulls("source_name")
+        yield from differences(f"{RECORDS}/{table}", (), packed, rebuilt)
 
 
 def _all_differences(

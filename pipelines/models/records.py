@@ -18,7 +18,10 @@ from pipelines.base.parse import parse_json
 from pipelines.ingest.inventory import commitments, invoices, offers, reservations
 from pipelines.ingest.inventory.registrations import PUBLISHED, SCHEMAS, read_registrations, registrations_fingerprint
 from pipelines.ingest.runs.event_log import FUTURE
+from pipelines.ingest.runs.records import SCHEMAS as RUN_SCHEMAS
+from pipelines.ingest.runs.records import UNREAD
 from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
+from pipelines.ingest.schema import AT
 from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
 from pipelines.models.catalog import (
     COMMITMENTS,
@@ -106,11 +109,32 @@ class Records:
 
 
 def _runs(warehouse: Warehouse) -> Read:
-    before = {table: warehouse.lake.files(f"raw/{table}") for table in RAW_TABLES}
-    found = read_all(
-        warehouse.settings.runs, {table: pl.read_parquet(files) for table, files in before.items() if files}
-    )
-    return found.tables, found.warnings
+    files = {table: warehouse.lake.files(f"raw/{table}") for table in RAW_TABLES}
+    before = {table: pl.read_parquet(found) for table, found in files.items() if found}
+    found = read_all(warehouse.settings.runs, before)
+    unread = [found.tables[UNREAD], _gone(warehouse, before, found.tables)]
+    return {**found.tables, UNREAD: pl.concat(unread)}, found.warnings
+
+
+def _gone(warehouse: Warehouse, before: Mapping[str, pl.DataFrame], tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Published runs that no source records now, as rows of UNREAD without a source; those `before` stay.
+
+    Events are only ever appended, so such a run was deleted, and with it what its failure would show.
+    """
+    lake, key, empty = warehouse.lake, "core/fct_run", pl.DataFrame(schema=RUN_SCHEMAS[UNREAD])
+    gone = [before.get(UNREAD, empty).filter(pl.col("source_name").is_null())]
+    publication = lake.publications.newest()
+    if publication and key in publication.tables and not lake.damaged(publication, [key]):
+        runs = pl.read_parquet(lake.named_files(key, publication.tables[key]["files"]))
+        # Of no machine or several: of any.
+        machine = pl.col("instance_type").replace({"unknown": None, "mixed": None})
+        runs = runs.select("run_id", "workload_id", machine, "started_at", last_seen_at="ended_at")
+        gone.append(pl.concat([empty, runs.cast({"started_at": AT, "last_seen_at": AT})], how="diagonal"))
+    recorded = pl.concat([tables[name]["run_id"] for name in ("tracker_run", UNREAD)])
+    # `run@source` is what a run was called while two sources recorded one id.
+    ids = (pl.col("run_id"), pl.col("run_id").str.replace("@[^@]*$", ""))
+    is_recorded = pl.any_horizontal(name.is_in(recorded.implode()) for name in ids)
+    return pl.concat(gone).filter(~is_recorded).unique("run_id", keep="first").sort("run_id")
 
 
 def _serving(warehouse: Warehouse) -> Read:

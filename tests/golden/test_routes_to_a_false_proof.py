@@ -1149,9 +1149,9 @@ def unread(run_id: str | None = "lost", **known: Any) -> Callable[[Runs], Runs]:
 @pytest.mark.parametrize(
     ("run_ids", "expected"),
     [
-        (("lost",), "a record of run lost cannot be read, so "),
-        ((None,), "a record of an unknown run cannot be read, so "),
-        (("e", "d", "c", "b"), "a record of runs b and c and d and 1 more cannot be read, so "),
+        (("lost",), "a record of run lost cannot be read or is gone, so "),
+        ((None,), "a record of an unknown run cannot be read or is gone, so "),
+        (("e", "d", "c", "b"), "a record of runs b and c and d and 1 more cannot be read or is gone, so "),
     ],
 )
 def test_no_verdict_stands_where_any_run_may_be_missing(
@@ -1175,6 +1175,8 @@ def test_no_verdict_stands_where_any_run_may_be_missing(
                 WORK | {"instance_type": TRN1, "started_at": datetime(2026, 7, 12)},
                 "a record of run lost cannot be read",
             ),
+            # Of the published run that is gone, its start and its end are known.
+            (WORK | {"started_at": datetime(2026, 7, 3), "last_seen_at": datetime(2026, 7, 4)}, "run lost cannot be"),
             (WORK | {"last_seen_at": datetime(2026, 6, 30)}, None),
             (WORK | {"model": "small"}, None),
             (WORK | {"target_value": 3.0}, None),
@@ -1297,6 +1299,15 @@ DECIDED: dict[str, tuple[int, str, int, str]] = {
     "a Capacity Block whose unused hours are on the bill": (
         compared(in_block("200.78592", unused="1")(sound()), True),
         *("proven", 0, ""),
+    ),
+    # The runs registered on 14 July begin later.
+    "a published run that is gone and ended before the registration": (
+        compared(unread(**WORK, last_seen_at=datetime(2026, 7, 13))(AGAIN), True, **of_july(14)),
+        *("proven", 0, ""),
+    ),
+    "a published run that is gone and ended after the registration": (
+        compared(unread(**WORK, last_seen_at=datetime(2026, 7, 15))(AGAIN), True, **of_july(14)),
+        *("indicative", 0, "run lost cannot be read or is gone"),
     ),
     # A fourth run of one hour, excluded on the 26th, when the first Trainium run had ended on the 11th.
     "an exclusion of after the first result does not count": (

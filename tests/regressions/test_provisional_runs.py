@@ -173,7 +173,7 @@ def test_a_run_that_the_newest_delivery_brought_is_recorded_at_what_it_cost(tmp_
 
 
 def test_a_run_whose_records_were_deleted_is_reported_with_its_dollars(tmp_path: Path) -> None:
-    """Two runs of an hour each; then the events of one are gone."""
+    """Two runs of an hour each; then the events of one are gone, which later builds know until they are back."""
     lines = [tagged(""), tagged("", resource="i-0b")]
     runs = [
         one_attempt(name, [machine], "g5.xlarge", datetime(2026, 7, 14, 10), timedelta(hours=1))
@@ -185,6 +185,21 @@ def test_a_run_whose_records_were_deleted_is_reported_with_its_dollars(tmp_path:
     (found,) = [check for check in builder.confirm("detail_restated_figure").checks if not check.passed]
     assert found.check == "published_run_no_longer_recorded"
     assert [(row["run_id"], Decimal(row["effective_cost_usd"])) for row in found.sample] == [("gone", PRICE)]
+
+
+def test_a_published_run_whose_records_were_deleted_may_be_missing_until_they_are_back(tmp_path: Path) -> None:
+    """Its events are there, gone for two builds, which read others each, and back."""
+    lines = [tagged(""), tagged("", resource="i-0b"), tagged("", resource="i-0c")]
+    kept, gone, later = (
+        one_attempt(name, [machine], "g5.xlarge", datetime(2026, 7, 14, 10), timedelta(hours=1))
+        for name, machine in (("kept", "i-0a"), ("gone", "i-0b"), ("later", "i-0c"))
+    )
+    missing = ("gone", "g5.xlarge", datetime(2026, 7, 14, 10), datetime(2026, 7, 14, 11))
+    sql = "select run_id, instance_type, started_at, last_seen_at from stg_tracker__unread_run"
+    all_runs = [*kept, *gone, *later]
+    for events, expected in (([*kept, *gone], []), (kept, [missing]), ([*kept, *later], [missing]), (all_runs, [])):
+        builder = publish_tables(config_of(tmp_path, lines, events), ("fct_run", "stg_tracker__unread_run"))
+        assert ask(builder, sql).rows() == expected
 
 
 def test_a_provisional_run_bears_the_fee_of_the_block_it_used(tmp_path: Path) -> None:
