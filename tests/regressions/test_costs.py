@@ -619,3 +619,22 @@ def test_a_run_without_an_end_had_each_machine_to_its_last_billed_second(
     builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
     (cost,) = ask(builder, "select effective_cost_usd, unbilled_hours, cost_per_epoch_usd from mart_run_cost").rows()
     assert (float(cost[0]), cost[1], cost[2] and float(cost[2])) == (206.40, *expected)
+
+
+@pytest.mark.parametrize("resource", ["arn:aws:sagemaker:us-west-2:000033334444:training-job/sft", "sft"])
+def test_a_run_that_was_killed_has_its_sagemaker_job_to_the_end(tmp_path: Path, resource: str) -> None:
+    """A job of 3.5 hours at 20.00; its run's last record is of 10:30. All 70.00 are the run's."""
+    arn = "arn:aws:sagemaker:us-west-2:000033334444:training-job/sft"
+    train = {"line_item_product_code": "AmazonSageMaker", "line_item_usage_type": "USW2-Train:ml.p4d.24xlarge"}
+    lines = [
+        instance_hour(f"2026-07-01T{10 + n}", arn, "ml.p4d.24xlarge", "20", part, **train)
+        for n, part in enumerate(["1", "1", "1", "0.5"])
+    ]
+    write_export(tmp_path, {"2026-07": [*lines, instance_hour("2026-07-02T20", "i-0c", "p5.48xlarge", "55.04")]})
+    inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-01T10:30:00Z"}]
+    ended = {"resource_left", "attempt_ended", "run_ended"}
+    events = one_attempt("r", [resource], "ml.p4d.24xlarge", datetime(2026, 7, 1, 10), HOUR, inside)
+    write_events(tmp_path / "runs", [event for event in events if event["event"] not in ended])
+    builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
+    found = ask(builder, "select effective_cost_usd, cost_per_epoch_usd, status from mart_run_cost").rows()
+    assert found == [(70, 70, "unknown")]

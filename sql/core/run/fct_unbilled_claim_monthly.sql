@@ -7,13 +7,13 @@ with claim_of_month as (
     where not is_before_month(billing_period, ended_ms)
 ),
 
--- An end that is inferred from the bill is that of an hour, and of the last machine: each was held to its own last second.
+-- A past end inferred from the bill is that of an hour, and of the last machine: each was held to its own last second.
 held as (
     select claim.run_id, claim.attempt_no, claim.resource_id, claim.ended_ms,
         max(greatest(unix_ms(attempt.last_seen_at), coalesce(hour.window_started_ms + hour.billed_ms, 0))) as held_until_ms
     from claim_of_month as claim
     join stg_tracker__attempt as attempt on attempt.run_id = claim.run_id and attempt.attempt_no = claim.attempt_no
-        and attempt.is_end_inferred and unix_ms(attempt.last_seen_at) < claim.ended_ms
+        and attempt.is_end_inferred and not attempt.is_running and unix_ms(attempt.last_seen_at) < claim.ended_ms
     left join fct_resource_hourly as hour on hour.resource_id = claim.resource_id and hour.hour_ms < claim.ended_ms
     group by claim.run_id, claim.attempt_no, claim.resource_id, claim.ended_ms
 ),

@@ -1,10 +1,12 @@
--- One row per source, payer, instance and unbroken stretch of its billed hours in a month; without an instance, all usage of the payer.
+-- One row per source, payer, instance or job and unbroken stretch of its billed hours in a month; without one, all usage of the payer.
 -- partition: billing_period, source_name
 -- It shows whether a run that records no end still has its instances (stg_tracker__attempt).
 with usage_hour as (
     select
         source_name, billing_period, bill_payer_account_id as payer_account_id,
-        case when is_instance_id(line_item_resource_id) then line_item_resource_id else '' end as resource_id,
+        -- Of a SageMaker job's id (job_name), without an expression over every line.
+        case when is_instance_id(line_item_resource_id) or line_item_resource_id like 'arn:%-job/%'
+            then line_item_resource_id else '' end as resource_id,
         line_item_usage_start_date as started_at, line_item_usage_end_date as ended_at
     from aws_cur_line_item
     -- Fees lie in the future too.
@@ -14,7 +16,8 @@ with usage_hour as (
 
     select
         source_name, billing_period, billing_account_id,
-        regexp_extract(coalesce(resource_id, ''), '^(arn:.*:instance/)?(i-.*)$', 2), charge_period_start, charge_period_end
+        case when resource_id like 'arn:%-job/%' then resource_id
+            else regexp_extract(coalesce(resource_id, ''), '^(arn:.*:instance/)?(i-.*)$', 2) end, charge_period_start, charge_period_end
     from aws_focus_line_item
     where charge_category = 'Usage' and commitment_discount_status is distinct from 'Unused'
 ),

@@ -28,13 +28,14 @@ billed as (
     from stg_aws__billed_stretch
 ),
 
--- Until an instance that was up at the last record is switched off.
+-- Until an instance that was up at the last record is switched off, or a job ends.
 still_up as (
     select
         stay.run_id, stay.attempt_no, stay.resource_id, min(billed.ended_at) filter (where billed.is_end) as ended_at,
         min(billed.ended_at) filter (where billed.is_end) > max(billed.bill_ended_at) - interval 1 hour as is_up
     from open_stay as stay
-    join billed on billed.resource_id = stay.resource_id and billed.ended_at > stay.last_seen_at
+    join billed on coalesce(job_name(billed.resource_id), billed.resource_id) = coalesce(job_name(stay.resource_id), stay.resource_id)
+        and (billed.resource_id = stay.resource_id or job_name(stay.resource_id) is null) and billed.ended_at > stay.last_seen_at
     group by stay.run_id, stay.attempt_no, stay.resource_id
     having min(billed.started_at) <= max(stay.last_seen_at)
 ),
