@@ -142,8 +142,9 @@ def _registrations(warehouse: Warehouse) -> Read:
     before |= {(row["registration"], row["run_id"]): row["published_types"] for row in runs if row["excluded_on"]}
     recorded = {row["registration"]: row["seal"] for row in known}
     excluded = {(row["registration"], row["run_id"]): row["excluded_on"] for row in runs if row["excluded_on"]}
+    published = _published(warehouse)
     try:
-        return read_registrations(warehouse.settings.proof, recorded, _published(warehouse), before, excluded), []
+        return read_registrations(warehouse.settings.proof, recorded, published, before, excluded), []
     except MalformedError as error:
         return tables, [f"{error} Until then, only what earlier builds recorded of registrations counts."]
 

@@ -46,7 +46,7 @@ def skipped(folder: Path) -> str:
 
 TEXT = "write text in quotes."
 PASSES = "write a whole number from 1 to 5."
-COUNT = "write a whole number of 0 or more."
+COUNT = "write a whole number from 0 to 1,000,000,000,000,000."
 NUMBER = "write a finite number, or leave it out."
 
 
@@ -130,7 +130,11 @@ def test_a_key_that_a_line_has_twice(tmp_path: Path, line: bytes, key: str) -> N
         ("heartbeat", {"attempt": "one"}, 'has `attempt` "one"; number attempts from 1.'),
         ("heartbeat", {"attempt": True}, "has `attempt` true; number attempts from 1."),
         ("run_started", {"seq_len": 1e30}, f"has `seq_len` 1e+30; {COUNT}"),
-        ("run_started", {"dataset_tokens": -1}, "has `dataset_tokens` -1; write a number of 0 or more."),
+        (
+            "run_started",
+            {"dataset_tokens": -1},
+            "has `dataset_tokens` -1; write 0, or a number from 1 to 1,000,000,000,000,000.",
+        ),
         ("run_started", {"dataset_tokens": 10**400}, "has `dataset_tokens` 1000"),
         ("epoch_completed", {"epoch": -1}, f"has `epoch` -1; {COUNT}"),
         ("epoch_completed", {"epoch": 2.97}, f"has `epoch` 2.97; {COUNT}"),

@@ -11,6 +11,7 @@ import polars as pl
 
 from pipelines.base.errors import MalformedError, shown
 from pipelines.base.groups import grouped
+from pipelines.base.limits import MOST, MOST_ACCELERATORS
 from pipelines.base.parse import ParseError, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.schema import Schema, schema
@@ -19,7 +20,14 @@ from pipelines.warehouse.stores import open_store
 
 # More epochs than any run has; each would be a row.
 MOST_EPOCHS = 1_000_000
-_LARGEST = 1 << 63
+# Numbers of which parts, and any size, are possible; of all others there are 0 or more, at least one.
+_MEASURES = ("value", "target_value", "fraction", "stall_seconds")
+_MOST_OF = {
+    "accelerators_used": MOST_ACCELERATORS,
+    "tokens_unit_count": MOST_ACCELERATORS,
+    "target_value": 1e150,
+    "value": 1e150,
+}
 # Start and end columns by table.
 _SPAN = ("started_at", "ended_at")
 _SPANS = {"run": _SPAN, "attempt": _SPAN, "phase": _SPAN, "resource": ("joined_at", "left_at")}
@@ -74,7 +82,12 @@ def set_aside(run_id: str, why: str) -> str:
 
 
 def keep_latest(kept: dict[Any, Any], record_id: Any, record: Any, progress: Callable[[Any], Any]) -> None:
-    """Keep, of the records of one thing in several saved answers, the one that has progressed furthest."""
+    """Keep, of the records of one thing in several saved answers, the one that has progressed furthest.
+
+    ParseError for an id that is not text; that of several texts is a tuple.
+    """
+    if not record_id or not isinstance(record_id, str | tuple):
+        raise ParseError("has an id that is not text")
     kept[record_id] = max(kept.get(record_id, record), record, key=progress)
 
 
@@ -175,13 +188,13 @@ def _held(row: Mapping[str, Any], name: str, dtype: Any, warnings: list[str]) ->
         return str(value).encode(errors="replace").decode()
     if value is None or (dtype not in (pl.Int64, pl.Float64) and not isinstance(value, Mapping | list)):
         return value
-    if isinstance(value, float) and dtype == pl.Float64:
+    if isinstance(value, float) and dtype == pl.Float64 and not math.isfinite(value):
         # A run that diverges measures NaN.
-        return value if math.isfinite(value) else None
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        if dtype == pl.Float64:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST_OF.get(name, MOST):
+        if dtype == pl.Float64 and (name in _MEASURES or value == 0 or value >= 1):
             return float(value)
-        if int(value) == value and abs(value) < _LARGEST:
+        if dtype == pl.Int64 and int(value) == value:
             return int(value)
     run_id, shown = row.get("run_id"), str(value)[:40]
     warnings.append(f"Run {run_id}: {name} cannot be {shown!r}; it is read as unknown. Correct it in the source.")
@@ -253,11 +266,11 @@ class RunRows:
             self.declared.add(declared)
         return declared or own
 
-    def add(self, run_id: str | None, where: str, read: Callable[..., Tables], *facts: Any) -> None:
+    def add(self, run_id: Any, where: str, read: Callable[..., Tables], *facts: Any) -> None:
         """Add the rows `read` makes of `facts`, in attempt 1 where none is named; a malformed run is set aside."""
         try:
             with reading(where):
-                if isinstance(run_id, Mapping | list):
+                if not run_id or not isinstance(run_id, str):
                     raise ParseError("has an id that is not text")
                 tables = {
                     table: [({} if table == "run" else {"attempt_no": 1}) | dict(row) for row in rows]
@@ -326,11 +339,13 @@ def open_run_store(source: RunSource) -> Store:
     return open_store(source.location, **source.reach)
 
 
-def saved_files(source: RunSource, suffix: str) -> Iterator[tuple[str, bytes, datetime]]:
+def saved_files(rows: RunRows, suffix: str) -> Iterator[tuple[str, bytes, datetime]]:
     """Address, content and time of each file of a source whose name ends in `suffix`."""
-    store = open_run_store(source)
-    found = (item for item in store.list() if item.key.endswith(suffix))
-    return ((store.uri(item.key), store.read(item.key), moment_of(item.modified_at.timestamp())) for item in found)
+    store = open_run_store(rows.source)
+    for item in store.list():
+        with rows.skipping(store.uri(item.key)):
+            if item.key.endswith(suffix):
+                yield store.uri(item.key), store.read(item.key), moment_of(item.modified_at.timestamp())
 
 
 def listed_state(source: RunSource) -> str:
