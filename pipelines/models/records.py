@@ -17,7 +17,7 @@ from pipelines.base.errors import MalformedError, SourceError
 from pipelines.base.parse import parse_json
 from pipelines.ingest.inventory import commitments, invoices, offers, reservations
 from pipelines.ingest.inventory.registrations import PUBLISHED, SCHEMAS, read_registrations, registrations_fingerprint
-from pipelines.ingest.runs.event_log import FUTURE
+from pipelines.ingest.runs.records import FUTURE
 from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
 from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
 from pipelines.models.catalog import (

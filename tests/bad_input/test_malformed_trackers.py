@@ -100,6 +100,18 @@ def sacct(end: str = "2026-07-01T11:00:00", nodes: str = "n1", tres: str = "") -
         ("sagemaker", "a.json", DEEP, "a.json is nested more than 100 levels deep.*DescribeTrainingJob"),
         ("sagemaker", "a.json", JOB | {"CreationTime": 1e20}, "training job j .*1e.20 is not a time"),
         ("sagemaker", "a.json", {"TrainingJobName": "j"}, "mine: training job j "),
+        (
+            "sagemaker",
+            "a.json",
+            JOB | {"TrainingEndTime": "9999-12-31T23:59:59Z"},
+            "9999-12-31 .*, which is in the future",
+        ),
+        (
+            "sagemaker",
+            "a.json",
+            JOB | {"CreationTime": "0001-01-01T00:00:00Z"},
+            "0001-01-01 00:00:00, before 1970; fix it",
+        ),
         ("ray", "a.json", [RAY | {"metadata": "x"}], "mine: Ray job r has an unexpected form"),
         ("ray", "a.json", [RAY | {"metadata": {DECLARED: ["a"]}}], "Ray job r has an id that is not text; fix it"),
         ("sagemaker", "a.json", JOB | {"TrainingJobName": None}, "training job None has an id that is not text"),
@@ -253,6 +265,14 @@ def test_a_node_of_another_cloud_is_known_by_its_name_alone(tmp_path: Path) -> N
     job = {"kind": "Job", "metadata": {"name": "j", "annotations": None}}
     found = read(tmp_path, "kubernetes", "a.json", {"kind": "List", "items": [POD, node, job]})
     assert found.tables["tracker_resource"].select("resource_id", "evidence").rows() == [("n", "nodemap")]
+
+
+def test_a_target_that_is_no_number_is_no_target(tmp_path: Path) -> None:
+    """A part of one would leave the run without a workload."""
+    target = {"target_metric": "val_loss", "target_value": 1e200, "target_direction": "min"}
+    found = read(tmp_path, "wandb", "r.jsonl", wandb(config=target))
+    assert found.tables["tracker_run"].select(*target).row(0) == (None, None, None)
+    assert [warning for warning in found.warnings if "Run a: target_value cannot be '1e+200'" in warning]
 
 
 def test_half_a_character_is_read_as_unknown(tmp_path: Path) -> None:

@@ -14,12 +14,15 @@ from pydantic import ValidationError
 from support.bills import write_events
 
 from pipelines.base.aws import aws_session
+from pipelines.base.errors import SourceError
 from pipelines.config.settings import Settings
 from pipelines.config.sources import ServingServer, ServingSource
 from pipelines.doctor.examine import examine_serving
 from pipelines.ingest.serving import bedrock_log
 from pipelines.ingest.serving.records import SERVER, TRAFFIC, ServingRecords
 from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
+from pipelines.warehouse.storage import Object
+from pipelines.warehouse.storage_local import LocalStore
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "serving"
 COUNTS = ("request_count", "input_tokens", "cache_read_tokens", "output_tokens")
@@ -163,6 +166,27 @@ def test_a_file_that_is_cut_takes_no_other_along(tmp_path: Path) -> None:
     (warning,) = (one for one in found.warnings if "other.jsonl.gz" in one)
     assert "is not a complete gzip file" in warning and warning.endswith("What follows in the file is not counted.")
     assert found.tables[TRAFFIC]["output_tokens"].sum() == 40
+
+
+@pytest.mark.parametrize("kind", ["events", "bedrock_log", "vllm", "cloudwatch"])
+def test_a_file_that_storage_does_not_give_stops_the_reading(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder takes the place of the file once it was listed: the next build would not know that it was left out."""
+    name = {"cloudwatch": "000033334444/us-east-1/a.json", "vllm": "s/20260701T100000Z.txt"}.get(kind, "a.jsonl")
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("")
+    listed = LocalStore.list
+
+    def list_and_replace(store: LocalStore, prefix: str = "") -> list[Object]:
+        found = listed(store, prefix)
+        (tmp_path / name).unlink()
+        (tmp_path / name).mkdir()
+        return found
+
+    monkeypatch.setattr(LocalStore, "list", list_and_replace)
+    with pytest.raises(SourceError, match="Is a directory; check the name"):
+        read_serving([ServingSource(name="mine", kind=kind, location=str(tmp_path))])
 
 
 def test_counters_that_are_exported_twice_count_once(tmp_path: Path) -> None:

@@ -70,7 +70,9 @@ def _moment(value: Any) -> int:
         raise ValueError
     # A leap second, or 59.9996 rounded up, is the first second of the next minute.
     text, leap_ms = (f"{value[:17]}59{value[19:]}", 1000) if value[17:19] == "60" else (value, 0)
-    return (datetime.fromisoformat(text.upper()) - EPOCH) // MS + leap_ms
+    if (at := (datetime.fromisoformat(text.upper()) - EPOCH) // MS + leap_ms) < 0:
+        raise ValueError
+    return at
 
 
 def _within(read: Callable[[Any], Any], is_within: Callable[[Any], bool]) -> Callable[[Any], Any]:

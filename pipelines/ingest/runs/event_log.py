@@ -30,7 +30,7 @@ from pipelines.ingest.runs.event import (
     plain_lines,
     run_of,
 )
-from pipelines.ingest.runs.records import set_aside
+from pipelines.ingest.runs.records import FUTURE, set_aside
 from pipelines.warehouse.storage import Object, Store
 
 # The first columns of every frame: run, attempt, time (ms since 1970 UTC), and the line for messages.
@@ -53,7 +53,6 @@ _TIMES = ("at", "save_started_at", "durable_at")
 _AHEAD = timedelta(days=2)
 # So much the clocks of machines may differ.
 _SKEW_MS = 60_000
-FUTURE = "which is in the future"
 Forms = dict[str, dict[tuple[str, ...], tuple[str, dict[str, Form]] | None]]
 """The forms of lines met so far, by kind and keys: a writer has a few, which differ in the keys they have."""
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -14,6 +14,7 @@ from pipelines.base.groups import grouped
 from pipelines.base.limits import MOST, MOST_ACCELERATORS
 from pipelines.base.parse import ParseError, reading
 from pipelines.config.sources import RunSource
+from pipelines.ingest.runs.event import TARGET
 from pipelines.ingest.schema import Schema, schema
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
@@ -47,6 +48,9 @@ SPEEDS = ("_runtime", "_per_second", "_model_preparation_time")
 # The tag, parameter or label that declares the run id in another tool's record.
 DECLARED = "trainledger.run_id"
 UNREAD = "tracker_unread_run"
+# What is wrong with a time that is read once it has come.
+FUTURE = "which is in the future"
+_FIRST = datetime(1970, 1, 1)
 # What follows the run in the warning of one that is not read.
 ASIDE = " is set aside"
 Row = dict[str, Any]
@@ -61,6 +65,11 @@ def utc(value: datetime | str | float | None) -> datetime | None:
         return moment_of(value)
     at = datetime.fromisoformat(value) if isinstance(value, str) else value
     return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
+
+
+def latest() -> datetime:
+    """The latest time of a clock that may be ahead of ours, but not beyond tomorrow, as naive UTC."""
+    return datetime.now(UTC).replace(tzinfo=None) + timedelta(days=2)
 
 
 def moment_of(seconds: float) -> datetime:
@@ -177,6 +186,9 @@ def clean(table: str, rows: Sequence[Mapping[str, Any]], columns: Schema, warnin
                 "it is read as unknown. Correct it in the source."
             )
             kept[closes] = None
+        # A target of which a part is unknown is none.
+        if table == "run" and None in [kept[name] for name in TARGET]:
+            kept |= dict.fromkeys(TARGET)
         found.append(kept)
     return found
 
@@ -188,7 +200,7 @@ def _held(row: Mapping[str, Any], name: str, dtype: Any, warnings: list[str]) ->
         return str(value).encode(errors="replace").decode()
     if value is None or (dtype not in (pl.Int64, pl.Float64) and not isinstance(value, Mapping | list)):
         return value
-    if isinstance(value, float) and dtype == pl.Float64 and not math.isfinite(value):
+    if isinstance(value, float) and name == "value" and not math.isfinite(value):
         # A run that diverges measures NaN.
         return None
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST_OF.get(name, MOST):
@@ -276,6 +288,10 @@ class RunRows:
                     table: [({} if table == "run" else {"attempt_no": 1}) | dict(row) for row in rows]
                     for table, rows in read(*facts).items()
                 }
+                times = [at for rows in tables.values() for row in rows for at in row.values() if type(at) is datetime]
+                if times and not _FIRST <= min(times) <= max(times) <= latest():
+                    odd = f"{min(times)}, before {_FIRST.year}" if min(times) < _FIRST else f"{max(times)}, {FUTURE}"
+                    raise ParseError(f"has the time {odd}")
         except MalformedError as error:
             self.set_aside(str(run_id), str(error))
         else:

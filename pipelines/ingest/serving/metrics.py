@@ -17,9 +17,8 @@ from pipelines.base.errors import MalformedError
 from pipelines.base.parse import ParseError, parse_json, reading
 from pipelines.config.sources import ServingServer, ServingSource
 from pipelines.ingest.json_lines import lines_of_file, skipped
-from pipelines.ingest.runs.event_log import FUTURE
-from pipelines.ingest.runs.records import moment_of
-from pipelines.ingest.serving.records import EARLIEST, Row, ServingRecords, latest, records
+from pipelines.ingest.runs.records import FUTURE, latest, moment_of
+from pipelines.ingest.serving.records import EARLIEST, Row, ServingRecords, records
 from pipelines.warehouse.stores import open_store
 
 _LINE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+-?\d+)?\s*")

@@ -7,7 +7,7 @@ stretch of traffic is also a stay on the server's machine. Calls of a managed mo
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -38,12 +38,6 @@ _BUSY = ("request_count", "input_tokens", "output_tokens", "running_count", "exe
 _HOUR = timedelta(hours=1)
 # AWS serves nothing before; a clock that was never set begins in 1970.
 EARLIEST = datetime(2006, 1, 1)
-
-
-def latest() -> datetime:
-    """The latest time of a clock that may be ahead of ours, as naive UTC."""
-    return datetime.now(UTC).replace(tzinfo=None) + timedelta(days=2)
-
 
 Row = dict[str, Any]
 
