@@ -170,7 +170,7 @@ def test_a_file_that_is_cut_takes_no_other_along(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["events", "bedrock_log", "vllm", "cloudwatch"])
 def test_a_file_that_storage_does_not_give_stops_the_reading(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A folder takes the place of the file once it was listed: the next build would not know that it was left out."""
     name = {"cloudwatch": "000033334444/us-east-1/a.json", "vllm": "s/20260701T100000Z.txt"}.get(kind, "a.jsonl")

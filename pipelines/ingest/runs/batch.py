@@ -34,7 +34,8 @@ def read(source: RunSource) -> RunRecords:
             for number, job in enumerate(answer.get("jobs") or (), start=1):
                 with rows.skipping(f"{where}, job {number}", fix):
                     keep_latest(jobs, job["jobId"], {**job, "seen_at": seen_at}, _progress)
-            for number, instance in enumerate(answer.get("containerInstances") or (), start=1):
+            instances: list[Any] = answer.get("containerInstances") or []
+            for number, instance in enumerate(instances, start=1):
                 with rows.skipping(f"{where}, container instance {number}", fix):
                     attributes = {one.get("name"): one.get("value") for one in instance.get("attributes") or ()}
                     machines[instance["containerInstanceArn"]] = instance["ec2InstanceId"], attributes.get(_TYPE)
