@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import BinaryIO
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError
 from pipelines.base.limits import UNPACK_RATIO, most_bytes
 from pipelines.warehouse.storage import Object
 
@@ -33,8 +33,8 @@ def blocks_of_file(
 ) -> Iterator[bytes]:
     """The content of a file of `size` bytes, unpacked if its key ends in .gz, in blocks of whole lines.
 
-    Only the last line of the last block can lack its end. SourceError for one that unpacks to too much, has a line that
-    is too long or is not complete.
+    Only the last line of the last block can lack its end. MalformedError for one that unpacks to too much, has a line
+    that is too long or is not complete.
     """
     stream = gzip.GzipFile(fileobj=content) if key.endswith(".gz") else content
     rest, unpacked = b"", 0
@@ -44,13 +44,13 @@ def blocks_of_file(
         unpacked += len(chunk)
         if unpacked > most_bytes(size):
             fix = "check what wrote it, or unpack it to .jsonl"
-            raise SourceError(f"{where} unpacks to more than {UNPACK_RATIO} times its {size:,} bytes; {fix}.")
+            raise MalformedError(f"{where} unpacks to more than {UNPACK_RATIO} times its {size:,} bytes; {fix}.")
         end = chunk.rfind(b"\n") + 1
         if end:
             yield rest + chunk[:end] if rest else chunk[:end]
         rest = chunk[end:] if end else rest + chunk
         if len(rest) > _LINE_BYTES:
-            raise SourceError(f"{where} has a line of over {_LINE_BYTES >> 20} MiB; write one event a line.")
+            raise MalformedError(f"{where} has a line of over {_LINE_BYTES >> 20} MiB; write one event a line.")
     if rest:
         yield rest
 
@@ -65,4 +65,4 @@ def _read(stream: BinaryIO | gzip.GzipFile, count: int, where: str) -> bytes:
     try:
         return stream.read(count)
     except (OSError, EOFError, zlib.error) as error:
-        raise SourceError(f"{where} is not a complete gzip file ({error}); write it again.") from None
+        raise MalformedError(f"{where} is not a complete gzip file ({error}); write it again.") from None

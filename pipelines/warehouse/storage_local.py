@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from pipelines.base.errors import SourceError, UnlistedError
+from pipelines.base.errors import MalformedError, SourceError, UnlistedError
 from pipelines.base.paths import below
 from pipelines.warehouse.storage import Object, Store, fresh_file, is_temporary, settle, temporary_next_to
 
@@ -133,7 +133,9 @@ class LocalStore(Store):
             yield
         except OSError as error:
             where = Path(self.location) / key
-            raise SourceError(f"{where}: {error.strerror}; check the name, its permissions and the disk.") from None
+            # What was removed after it was listed is a fault of that file alone.
+            fault = MalformedError if isinstance(error, FileNotFoundError) else SourceError
+            raise fault(f"{where}: {error.strerror}; check the name, its permissions and the disk.") from None
 
 
 def remove_temporary(root: Path, before: datetime) -> None:

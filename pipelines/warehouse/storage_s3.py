@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from pipelines.base.address import bucket_and_prefix
 from pipelines.base.aws import code_of, connect, error_of
-from pipelines.base.errors import SourceError, UsageError
+from pipelines.base.errors import MalformedError, SourceError, UsageError
 from pipelines.base.paths import checked_name
 from pipelines.warehouse.storage import Object, Store, fresh_file
 
@@ -216,7 +216,9 @@ class S3Store(Store):
             raise
 
     def _error(self, error: Exception, key: str) -> SourceError:
-        return error_of(error, self.uri(key), _PERMISSION, _FIXES)
+        found = error_of(error, self.uri(key), _PERMISSION, _FIXES)
+        # What was removed after it was listed is a fault of that object alone.
+        return MalformedError(str(found)) if code_of(error) in _ABSENT else found
 
 
 class _Stream(io.RawIOBase):

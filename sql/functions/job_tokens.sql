@@ -2,4 +2,5 @@
 -- are.
 -- args: tokens, tokens_unit, tokens_unit_count
 -- unit: tokens
-tokens * case when coalesce(tokens_unit, 'job') = 'job' then 1 else tokens_unit_count end
+case when coalesce(tokens_unit, 'job') = 'job' then tokens
+    when tokens * tokens_unit_count <= 1e15 then tokens * tokens_unit_count end

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from support.inputs import inputs
 
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.records import DECLARED, UNREAD, RunRecords
 from pipelines.ingest.runs.tracker import read_runs
+from pipelines.warehouse.storage import Object
+from pipelines.warehouse.storage_local import LocalStore
 
 SACCT = "JobIDRaw|State|Start|End|NodeList|AllocTRES\n1|COMPLETED|2026-07-01T10:00:00|{end}|{nodes}|{tres}\n"
 WANDB: dict[str, Any] = {"id": "a", "state": "finished", "created_at": "2026-07-01T10:00:00Z"}
@@ -36,6 +40,7 @@ RAY: dict[str, Any] = {
     "start_time": 1782900000000,
     "metadata": {"aws.resource_ids": "i-1", "aws.account_id": ["1"]},
 }
+BATCH: dict[str, Any] = {"jobId": "b", "jobArn": "arn:aws:batch:us-west-2:1:job/b", "startedAt": 1782900000000}
 DEEP = "[" * 100_000 + "]" * 100_000
 
 
@@ -95,8 +100,22 @@ def sacct(end: str = "2026-07-01T11:00:00", nodes: str = "n1", tres: str = "") -
         ("sagemaker", "a.json", DEEP, "a.json is nested more than 100 levels deep.*DescribeTrainingJob"),
         ("sagemaker", "a.json", JOB | {"CreationTime": 1e20}, "training job j .*1e.20 is not a time"),
         ("sagemaker", "a.json", {"TrainingJobName": "j"}, "mine: training job j "),
+        (
+            "sagemaker",
+            "a.json",
+            JOB | {"TrainingEndTime": "9999-12-31T23:59:59Z"},
+            "9999-12-31 .*, which is in the future",
+        ),
+        (
+            "sagemaker",
+            "a.json",
+            JOB | {"CreationTime": "0001-01-01T00:00:00Z"},
+            "0001-01-01 00:00:00, before 1970; fix it",
+        ),
         ("ray", "a.json", [RAY | {"metadata": "x"}], "mine: Ray job r has an unexpected form"),
         ("ray", "a.json", [RAY | {"metadata": {DECLARED: ["a"]}}], "Ray job r has an id that is not text; fix it"),
+        ("sagemaker", "a.json", JOB | {"TrainingJobName": None}, "training job None has an id that is not text"),
+        ("batch", "a.json", {"jobs": [BATCH | {"tags": ["a"]}]}, "mine: Batch job b has an unexpected form"),
     ],
 )
 def test_what_cannot_be_read_is_left_out_by_name(
@@ -105,6 +124,55 @@ def test_what_cannot_be_read_is_left_out_by_name(
     found = read(tmp_path, kind, file, content)
     assert any(re.search(message, warning) for warning in found.warnings), found.warnings
     assert found.tables["tracker_run"].is_empty() and not found.tables[UNREAD].is_empty()
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "good", "message"),
+    [
+        ("ray", RAY | {"submission_id": 7}, RAY, "job 1 has an id that is not text"),
+        ("ray", "x", RAY, "job 1 has an unexpected form"),
+        ("batch", BATCH | {"jobId": 7}, BATCH, "job 1 has an id that is not text"),
+        ("batch", None, BATCH, "job 1 has an unexpected form"),
+        (
+            "kubernetes",
+            POD | {"metadata": {"name": "q", "namespace": []}},
+            POD,
+            "object 1 has a name, namespace or uid",
+        ),
+        ("kubernetes", "x", POD, "object 1 has an unexpected form"),
+    ],
+)
+def test_one_entry_of_another_form_takes_none_of_its_answer_along(
+    tmp_path: Path, kind: str, wrong: Any, good: Any, message: str
+) -> None:
+    form = {"ray": lambda jobs: jobs, "batch": lambda jobs: {"jobs": jobs}}
+    content = form.get(kind, lambda items: {"kind": "List", "items": items})([wrong, good])
+    found = read(tmp_path, kind, "a.json", content)
+    assert any(f"a.json, {message}" in warning for warning in found.warnings), found.warnings
+    assert (found.tables["tracker_run"].height, found.tables[UNREAD]["run_id"].to_list()) == (1, [None])
+
+
+@pytest.mark.parametrize("kind", ["events", "kubernetes", "mllog", "ray", "slurm", "trainer_state"])
+def test_a_file_that_is_gone_once_it_was_listed_is_left_out_by_name(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is removed as soon as it was listed; a copy stays."""
+    for name, content in inputs()[f"runs of {kind}"].files.items():
+        for folder in ("kept", "gone"):
+            path = tmp_path / folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    listed = LocalStore.list
+
+    def list_and_remove(store: LocalStore, prefix: str = "") -> list[Object]:
+        found = listed(store, prefix)
+        shutil.rmtree(tmp_path / "gone", ignore_errors=True)
+        return found
+
+    monkeypatch.setattr(LocalStore, "list", list_and_remove)
+    found = read_runs(RunSource(name="mine", kind=kind, location=str(tmp_path), timezone="UTC"))
+    assert any(re.search("/gone/.*: No such file", warning) for warning in found.warnings), found.warnings
+    assert found.tables["tracker_run"].height == 1 and not found.tables[UNREAD].is_empty()
 
 
 @pytest.mark.parametrize(
@@ -137,6 +205,8 @@ def test_what_cannot_be_read_is_left_out_by_name(
             wandb(history=[{"_timestamp": 1782900000, "_step": 10**30, "val_loss": 1}]),
             "Run a: step cannot be '1000000000",
         ),
+        ("wandb", "r.jsonl", wandb(config={"dataset_tokens": "1e300"}), "Run a: dataset_tokens cannot be '1e+300'"),
+        ("wandb", "r.jsonl", wandb(config={"dataset_tokens": 1e-300}), "Run a: dataset_tokens cannot be '1e-300'"),
     ],
 )
 def test_what_cannot_be_is_reported_and_read_as_unknown(
@@ -195,6 +265,14 @@ def test_a_node_of_another_cloud_is_known_by_its_name_alone(tmp_path: Path) -> N
     job = {"kind": "Job", "metadata": {"name": "j", "annotations": None}}
     found = read(tmp_path, "kubernetes", "a.json", {"kind": "List", "items": [POD, node, job]})
     assert found.tables["tracker_resource"].select("resource_id", "evidence").rows() == [("n", "nodemap")]
+
+
+def test_a_target_that_is_no_number_is_no_target(tmp_path: Path) -> None:
+    """A part of one would leave the run without a workload."""
+    target = {"target_metric": "val_loss", "target_value": 1e200, "target_direction": "min"}
+    found = read(tmp_path, "wandb", "r.jsonl", wandb(config=target))
+    assert found.tables["tracker_run"].select(*target).row(0) == (None, None, None)
+    assert [warning for warning in found.warnings if "Run a: target_value cannot be '1e+200'" in warning]
 
 
 def test_half_a_character_is_read_as_unknown(tmp_path: Path) -> None:

@@ -223,3 +223,21 @@ def test_discounts_that_a_bill_has_before_net_columns(ledger: Ledger) -> None:
     assert (row["payer_account_id"], float(row["discount_usd"])) == ("000011112222", -5)
     (row,) = found["covered_usage_before_discounts"]
     assert (row["payer_account_id"], float(row["effective_cost_usd"])) == ("000099998888", 30)
+
+
+def test_numbers_whose_product_or_quotient_no_table_holds(tmp_path: Any) -> None:
+    """3e13 tokens of a dataset of 1 are no number of epochs; 1e15 tokens of each of a million devices are no number of
+    tokens, and 1e15 steps of 1e15 samples of 1e15 tokens are compared as they are."""
+    most = 10**15
+    facts = {"dataset_tokens": 1, "seq_len": most, "global_batch_samples": most, "params_active": most}
+    facts |= {"tokens_unit": "device", "tokens_unit_count": 10**6}
+    for name, resource, tokens, own in (("a", "i-1", 3e13, {"dataset_tokens": 1}), ("b", "i-2", most, facts)):
+        start, *others = (event | {"run_id": name} for event in run_events())
+        others = [event | {"resource": resource} if "resource" in event else event for event in others]
+        epoch = {"event": "epoch_completed", "run_id": name, "at": f"{MONTH}-01T00:30:00Z", "epoch": 1, "step": most}
+        seen = epoch if name == "b" else {"event": "heartbeat", "run_id": name, "at": epoch["at"]}
+        write_events(tmp_path / "runs", [start | own, *others, seen | {"tokens_seen": tokens}], f"{name}.jsonl")
+    write_export(tmp_path, {MONTH: [HOURS[0], HOURS[0] | {"line_item_resource_id": "i-2"}]})
+    builder = lazy_warehouse(write_config(tmp_path, billing="export", runs="runs"))
+    found = ask(builder, "select run_id, epoch_completed_count, tokens_seen_count from dim_run order by 1")
+    assert found.rows() == [("a", None, 3e13), ("b", Decimal(1), None)]

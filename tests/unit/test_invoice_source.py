@@ -124,6 +124,16 @@ def test_invoice_detail_as_parquet_is_that_of_its_csv(shared_data: Path, tmp_pat
     assert "broken.parquet is not a Parquet file" in broken.warnings[0]
 
 
+def test_parquet_with_any_byte_damaged_is_left_out_by_name(tmp_path: Path) -> None:
+    """A byte of 1 in its description made Polars end the process, or raise what is no Exception."""
+    pl.DataFrame({"a": ["x", "y"]}).write_parquet(tmp_path / "a.parquet")
+    whole = (tmp_path / "a.parquet").read_bytes()
+    for at in range(4, len(whole) - 4):
+        (tmp_path / "a.parquet").write_bytes(whole[:at] + b"\x01" + whole[at + 1 :])
+        (warning,) = read_invoices([InvoiceSource(name="broken", location=str(tmp_path))]).warnings
+        assert "a.parquet" in warning
+
+
 def test_totals_without_a_tax_stay_whole(tmp_path: Path) -> None:
     assert amounts(saved(tmp_path, TOTALS)) == {
         ("INV-1", "before tax"): Decimal(100),

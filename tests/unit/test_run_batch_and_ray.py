@@ -144,5 +144,5 @@ def test_what_is_no_answer_is_left_out_by_name(tmp_path: Path, kind: str, answer
     write(tmp_path, answer=answer)
     found = read_runs(source(kind, tmp_path))
     (warning,) = found.warnings
-    assert re.search(r"answer\.json lacks '\w+'; save the answer .* Until then it is skipped", warning)
+    assert re.search(r"answer\.json, job 1 lacks '\w+'; save the answer .* Until then it is skipped", warning)
     assert found.tables[UNREAD]["run_id"].to_list() == [None]

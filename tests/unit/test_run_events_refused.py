@@ -46,7 +46,7 @@ def skipped(folder: Path) -> str:
 
 TEXT = "write text in quotes."
 PASSES = "write a whole number from 1 to 5."
-COUNT = "write a whole number of 0 or more."
+COUNT = "write a whole number from 0 to 1,000,000,000,000,000."
 NUMBER = "write a finite number, or leave it out."
 
 
@@ -130,8 +130,21 @@ def test_a_key_that_a_line_has_twice(tmp_path: Path, line: bytes, key: str) -> N
         ("heartbeat", {"attempt": "one"}, 'has `attempt` "one"; number attempts from 1.'),
         ("heartbeat", {"attempt": True}, "has `attempt` true; number attempts from 1."),
         ("run_started", {"seq_len": 1e30}, f"has `seq_len` 1e+30; {COUNT}"),
-        ("run_started", {"dataset_tokens": -1}, "has `dataset_tokens` -1; write a number of 0 or more."),
+        (
+            "run_started",
+            {"dataset_tokens": -1},
+            "has `dataset_tokens` -1; write 0, or a number from 1 to 1,000,000,000,000,000.",
+        ),
         ("run_started", {"dataset_tokens": 10**400}, "has `dataset_tokens` 1000"),
+        ("run_started", {"dataset_tokens": 0.5}, "has `dataset_tokens` 0.5; write 0, or a number from 1 to"),
+        ("epoch_completed", {"epoch": 1 << 62}, f"has `epoch` {1 << 62}; {COUNT}"),
+        (
+            "resource_joined",
+            {"resource": "i", "accelerators_used": 10**9},
+            "has `accelerators_used` 1000000000; write how",
+        ),
+        ("checkpoint_saved", {"stall_seconds": 1e300}, "has `stall_seconds` 1e+300; write seconds of 0 or more"),
+        ("heartbeat", {"at": "1600-01-01T00:00:00Z"}, 'has `at` "1600-01-01T00:00:00Z"; write RFC 3339'),
         ("epoch_completed", {"epoch": -1}, f"has `epoch` -1; {COUNT}"),
         ("epoch_completed", {"epoch": 2.97}, f"has `epoch` 2.97; {COUNT}"),
         ("epoch_completed", {}, "is `epoch_completed` without `epoch`; add it."),

@@ -296,6 +296,7 @@ def test_a_server_that_hangs_is_unreachable(
 @pytest.mark.parametrize(
     ("run", "message"),
     [
+        ("null", "an MLflow run has an unexpected form ('NoneType' object is not a mapping); fix or remove it."),
         ('{"data": {}}', "an MLflow run lacks 'info'; fix or remove it."),
         (
             '{"info": {"experiment_id": "1"}, "data": {}}',
@@ -321,6 +322,8 @@ def test_a_run_of_another_form_is_left_out_by_the_name_of_its_source(
     server.script = [(200, '{"experiments": [{"experiment_id": "1"}]}'), (200, f'{{"runs": [{run}, {other}]}}')]
     found = read_runs(source(address))
     assert f"[[runs]] lab: {message}" in found.warnings[-1] and len(found.tables[UNREAD]) == 1
+    server.request_count = 0
+    assert runs_fingerprint(source(address))
 
 
 def test_half_a_page_is_refused_and_nothing_is_taken_of_it(trouble: tuple[str, type[Answers]]) -> None:

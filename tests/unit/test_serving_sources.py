@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,15 @@ from pydantic import ValidationError
 from support.bills import write_events
 
 from pipelines.base.aws import aws_session
+from pipelines.base.errors import SourceError
 from pipelines.config.settings import Settings
 from pipelines.config.sources import ServingServer, ServingSource
 from pipelines.doctor.examine import examine_serving
 from pipelines.ingest.serving import bedrock_log
 from pipelines.ingest.serving.records import SERVER, TRAFFIC, ServingRecords
 from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
+from pipelines.warehouse.storage import Object
+from pipelines.warehouse.storage_local import LocalStore
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "serving"
 COUNTS = ("request_count", "input_tokens", "cache_read_tokens", "output_tokens")
@@ -113,6 +117,10 @@ def test_the_same_file_delivered_twice_counts_once(tmp_path: Path) -> None:
             traffic("10:00", "10:30", 1, -5),
             "key 'output_tokens': write a number greater than or equal to 0. Until then it is skipped.",
         ),
+        (
+            traffic("10:00", "10:30", 1, 1 << 62),
+            "key 'output_tokens': write a number less than or equal to 1000000000000000.",
+        ),
         (traffic("10:30", "10:00", 1, 5), "write a `to` that is after `from`"),
         ('{"event": "prompt", "server_id": "s", "text": "secret words"}', "key 'event': write 'server_started', "),
         ('{"event": "traffic", "server_id": "s"', "it is not JSON; write it whole"),
@@ -120,10 +128,25 @@ def test_the_same_file_delivered_twice_counts_once(tmp_path: Path) -> None:
             traffic("10:00", "10:30", 1, 5) | {"from": "2026-07-01T10:00:00"},
             "key 'from': write a time with its zone, such as ",
         ),
-        (traffic("10:00", "10:30", 1, 5) | {"from": "1970-01-01T00:00:05Z"}, "the year 1970 is not in 2006 to 2099"),
-        (traffic("10:00", "10:30", 1, 5) | {"to": "9999-12-31T10:00:00Z"}, "the year 9999 is not in 2006 to 2099"),
+        (
+            traffic("10:00", "10:30", 1, 5) | {"from": "1970-01-01T00:00:05Z"},
+            "the time is 1970-01-01 00:00:05+00:00, before 2006",
+        ),
+        (
+            traffic("10:00", "10:30", 1, 5) | {"to": "9999-12-31T10:00:00Z"},
+            "the time is 9999-12-31 10:00:00+00:00, which is in the future",
+        ),
     ],
-    ids=["negative tokens", "backwards", "a prompt", "cut short", "no zone", "a clock never set", "a clock far ahead"],
+    ids=[
+        "negative tokens",
+        "many tokens",
+        "backwards",
+        "a prompt",
+        "cut short",
+        "no zone",
+        "a clock never set",
+        "a clock far ahead",
+    ],
 )
 def test_a_wrong_line_is_skipped_with_a_warning(tmp_path: Path, line: Any, warning: str) -> None:
     found = read(tmp_path, started("10:00"), line, stopped("11:00"))
@@ -131,6 +154,39 @@ def test_a_wrong_line_is_skipped_with_a_warning(tmp_path: Path, line: Any, warni
     assert warning in found.warnings[0] and "line 2" in found.warnings[0]
     assert "secret" not in found.warnings[0]
     assert spans(found, "output_tokens") == [(moment("10:00"), moment("11:00"), None)]
+
+
+def test_a_file_that_is_cut_takes_no_other_along(tmp_path: Path) -> None:
+    """The packed log of a second server is cut; the first has its hour, and what was read of the second counts."""
+    packed = gzip.compress(
+        "".join(json.dumps(line | {"server_id": "t"}) + "\n" for line in (started("10:00"),)).encode()
+    )
+    (tmp_path / "other.jsonl.gz").write_bytes(packed[:-9])
+    found = read(tmp_path, started("10:00"), traffic("10:00", "11:00", 4, 40), stopped("11:00"))
+    (warning,) = (one for one in found.warnings if "other.jsonl.gz" in one)
+    assert "is not a complete gzip file" in warning and warning.endswith("What follows in the file is not counted.")
+    assert found.tables[TRAFFIC]["output_tokens"].sum() == 40
+
+
+@pytest.mark.parametrize("kind", ["events", "bedrock_log", "vllm", "cloudwatch"])
+def test_a_file_that_storage_does_not_give_stops_the_reading(
+    tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder takes the place of the file once it was listed: the next build would not know that it was left out."""
+    name = {"cloudwatch": "000033334444/us-east-1/a.json", "vllm": "s/20260701T100000Z.txt"}.get(kind, "a.jsonl")
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("")
+    listed = LocalStore.list
+
+    def list_and_replace(store: LocalStore, prefix: str = "") -> list[Object]:
+        found = listed(store, prefix)
+        (tmp_path / name).unlink()
+        (tmp_path / name).mkdir()
+        return found
+
+    monkeypatch.setattr(LocalStore, "list", list_and_replace)
+    with pytest.raises(SourceError, match="Is a directory; check the name"):
+        read_serving([ServingSource(name="mine", kind=kind, location=str(tmp_path))])
 
 
 def test_counters_that_are_exported_twice_count_once(tmp_path: Path) -> None:
@@ -345,7 +401,14 @@ def test_prometheus_answers_are_read_like_scrapes(tmp_path: Path) -> None:
         for name, last in (("vllm:generation_tokens_total", "65"), ("vllm:prompt_tokens_total", "25"))
     ]
     (tmp_path / "range.json").write_text(json.dumps({"status": "success", "data": {"result": series}}))
-    assert spans(scraped(tmp_path), "input_tokens", "output_tokens") == [(moment("10:00"), moment("10:10"), 20, 60)]
+    wrong = {"list": series[0] | {"metric": series[0]["metric"] | {"instance": []}}}
+    wrong["later"] = series[0] | {"values": [[times[0], "5"], [253402300000, "9"]]}
+    for name, one in wrong.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({"status": "success", "data": {"result": [one]}}))
+    found = scraped(tmp_path)
+    assert spans(found, "input_tokens", "output_tokens") == [(moment("10:00"), moment("10:10"), 20, 60)]
+    for name, fault in (("later", "the time 9999-12-31 23:46:40, which is in the future"), ("list", "a label that is")):
+        assert any(f"{name}.json has {fault}" in warning for warning in found.warnings), found.warnings
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the recorded files of other projects are not here")
@@ -473,13 +536,18 @@ def test_a_cloudwatch_answer_of_another_form_is_skipped_by_name(tmp_path: Path) 
     (folder,) = tmp_path.glob("**/us-east-1")
     cut = {**metric("Invocations", {at("11:00"): 5.0}), "Values": []}
     unlabeled = {**metric("Invocations", {at("11:00"): 6.0}), "Label": "Invocations"}
+    times = {"none": [None], "never": ["9999-12-31T23:00:00Z"]}
+    undated = {name: metric("Invocations", {at("11:00"): 7.0}) | {"Timestamps": when} for name, when in times.items()}
     wrong = {"list": [1], "cut": {"MetricDataResults": [cut]}, "label": {"MetricDataResults": [unlabeled]}}
+    wrong |= {name: {"MetricDataResults": [one]} for name, one in undated.items()}
     for name, answer in wrong.items():
         (folder / f"{name}.json").write_text(json.dumps(answer))
     found = read_serving([source])
     assert found.tables[TRAFFIC]["request_count"].to_list() == [4]
     skipped = sorted(warning for warning in found.warnings if warning.endswith("It is skipped."))
-    assert [Path(warning.split()[0].rstrip(":")).name for warning in skipped] == ["cut.json", "label.json", "list.json"]
+    assert [Path(warning.split()[0].rstrip(":")).name for warning in skipped] == [
+        f"{name}.json" for name in sorted(wrong)
+    ]
 
 
 def test_an_hour_with_a_log_counts_by_its_log(tmp_path: Path) -> None:
@@ -548,10 +616,12 @@ def test_a_profile_is_its_model(tmp_path: Path) -> None:
 
 
 def test_lines_that_are_no_call_are_counted(tmp_path: Path) -> None:
-    negative = call("10:05", "a", output={"outputTokenCount": -1})
-    found = logged(tmp_path, negative, {"schemaType": "other"}, call("10:05", "c"))
+    negative, many = (call("10:05", str(count), output={"outputTokenCount": count}) for count in (-1, 1 << 62))
+    later = call("10:05", "d", timestamp="9999-12-31T23:00:00Z")
+    (tmp_path / "other.jsonl").write_bytes(b"\x1f\x8b\x08\x00cut")
+    found = logged(tmp_path, negative, many, {"schemaType": "other"}, later, call("10:05", "c"))
     assert found.tables[TRAFFIC]["request_count"].to_list() == [1]
-    assert ["(1);" in sentence for sentence in found.warnings] == [True, True]
+    assert [re.findall(r"skipped \((\d+)\)", sentence) for sentence in found.warnings] == [["2"], ["3"]]
 
 
 @pytest.mark.parametrize("label", ['{le="null"}', ""])

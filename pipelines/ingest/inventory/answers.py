@@ -171,15 +171,22 @@ def _csv_table(table: str, where: str) -> Table:
 
 
 def _parquet_table(content: bytes, where: str) -> Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
-        frame = pl.read_parquet(io.BytesIO(content))
-    except pl.exceptions.PolarsError as error:
-        raise MalformedError(f"{where} is not a Parquet file ({str(error).splitlines()[0]}); save it again.") from None
+        # Polars ends the process at some damaged files.
+        table = pq.ParquetFile(io.BytesIO(content)).read()
+        table.validate(full=True)
+        found = table.to_pylist()
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+        raise MalformedError(f"{where} is not a Parquet file ({reason}); save it again.") from None
     rows: list[tuple[str, Entry | MalformedError]] = [
         (f"{where} row {number}", {name: _cell(value) for name, value in row.items()})
-        for number, row in enumerate(frame.iter_rows(named=True), 1)
+        for number, row in enumerate(found, 1)
     ]
-    return Table(frame.columns, rows)
+    return Table(table.column_names, rows)
 
 
 def _cell(value: Any) -> str:

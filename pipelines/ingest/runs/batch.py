@@ -27,26 +27,30 @@ def read(source: RunSource) -> RunRecords:
     machines: dict[str, tuple[str, str | None]] = {}
     rows = RunRows(source)
     fix = "save the answer of `aws batch describe-jobs` or `aws ecs describe-container-instances` again"
-    for where, content, seen_at in saved_files(source, ".json"):
+    for where, content, seen_at in saved_files(rows, ".json"):
         with rows.skipping(where, fix):
             answer = parse_json(content)
             # A job is described in many answers; the last one has most of it.
-            for job in answer.get("jobs") or ():
-                keep_latest(jobs, job["jobId"], {**job, "seen_at": seen_at}, _progress)
-            for instance in answer.get("containerInstances") or ():
-                attributes = {one.get("name"): one.get("value") for one in instance.get("attributes") or ()}
-                machines[instance["containerInstanceArn"]] = instance["ec2InstanceId"], attributes.get(_TYPE)
+            for number, job in enumerate(answer.get("jobs") or (), start=1):
+                with rows.skipping(f"{where}, job {number}", fix):
+                    keep_latest(jobs, job["jobId"], {**job, "seen_at": seen_at}, _progress)
+            instances: list[Any] = answer.get("containerInstances") or []
+            for number, instance in enumerate(instances, start=1):
+                with rows.skipping(f"{where}, container instance {number}", fix):
+                    attributes = {one.get("name"): one.get("value") for one in instance.get("attributes") or ()}
+                    machines[instance["containerInstanceArn"]] = instance["ec2InstanceId"], attributes.get(_TYPE)
     runs: dict[str, list[Job]] = {}
     for job_id, job in sorted(jobs.items()):
         runs.setdefault(job_id.partition("#")[0], []).append(job)
     for job_id, nodes in runs.items():
-        is_array = ":" not in job_id and any((job.get("arrayProperties") or {}).get("size") for job in nodes)
-        if is_array or not any(job.get("startedAt") for job in nodes):
-            continue
-        tags = {key: value for job in nodes for key, value in (job.get("tags") or {}).items()}
-        run_id = rows.id_of(tags, job_id)
         where = f"[[runs]] {source.name}: Batch job {job_id}"
-        rows.add(run_id, where, _run, run_id, nodes, tags, machines, rows.warnings)
+        with rows.skipping(where, fix):
+            is_array = ":" not in job_id and any((job.get("arrayProperties") or {}).get("size") for job in nodes)
+            if is_array or not any(job.get("startedAt") for job in nodes):
+                continue
+            tags = {key: value for job in nodes for key, value in (job.get("tags") or {}).items()}
+            run_id = rows.id_of(tags, job_id)
+            rows.add(run_id, where, _run, run_id, nodes, tags, machines, rows.warnings)
     return rows.records(f"{source.location} contains no job that started")
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from pipelines.base.limits import MOST_PASSES
+from pipelines.base.limits import MOST, MOST_ACCELERATORS, MOST_PASSES
 from pipelines.base.parse import ParseError, parse_json
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,13 +47,13 @@ def _text(value: Any) -> str | None:
 def _count(value: Any) -> int:
     if type(value) is float and value.is_integer():
         value = int(value)
-    if type(value) is not int or not 0 <= value < 1 << 63:
+    if type(value) is not int or not 0 <= value <= MOST:
         raise ValueError
     return value
 
 
 def _number(value: Any) -> float:
-    if type(value) not in (int, float) or abs(value) > 1e300 or math.isnan(value):
+    if type(value) not in (int, float) or abs(value) > 1e150 or math.isnan(value):
         raise ValueError
     return float(value)
 
@@ -70,7 +70,9 @@ def _moment(value: Any) -> int:
         raise ValueError
     # A leap second, or 59.9996 rounded up, is the first second of the next minute.
     text, leap_ms = (f"{value[:17]}59{value[19:]}", 1000) if value[17:19] == "60" else (value, 0)
-    return (datetime.fromisoformat(text.upper()) - EPOCH) // MS + leap_ms
+    if (at := (datetime.fromisoformat(text.upper()) - EPOCH) // MS + leap_ms) < 0:
+        raise ValueError
+    return at
 
 
 def _within(read: Callable[[Any], Any], is_within: Callable[[Any], bool]) -> Callable[[Any], Any]:
@@ -90,15 +92,32 @@ def _word(*words: str) -> Form:
     return Form(pl.String, _one_of(*words), f"write one of {', '.join(words)}", f'"({"|".join(words)})"')
 
 
-_DIGITS = "0|[1-9][0-9]{0,16}"
+_DIGITS = "0|[1-9][0-9]{0,14}"
 _REST = r"(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,2})?"
-_AMOUNTS = f"(?:{_DIGITS}){_REST}"
 # Not -0, which is a whole number to Python and has no sign.
-_NUMBERS = f"({_AMOUNTS}|-[1-9][0-9]{{0,16}}{_REST})"
+_NUMBERS = f"((?:0|-?[1-9][0-9]{{0,16}}){_REST})"
 _TEXT = Form(pl.String, _text, "write text in quotes", r'"([^"\\\x00-\x1f]*)"')
-_COUNT = Form(pl.Int64, _count, "write a whole number of 0 or more", f"({_DIGITS})")
-_ATTEMPT = Form(pl.Int64, _within(_count, lambda count: count > 0), "number attempts from 1", "([1-9][0-9]{0,16})")
-_AMOUNT = Form(pl.Float64, _within(_number, lambda number: number >= 0), "write a number of 0 or more", f"({_AMOUNTS})")
+_COUNT = Form(pl.Int64, _count, f"write a whole number from 0 to {MOST:,}", f"({_DIGITS})")
+_ATTEMPT = Form(pl.Int64, _within(_count, lambda count: count > 0), "number attempts from 1", "([1-9][0-9]{0,14})")
+_ACCELERATORS = Form(
+    pl.Int64,
+    _within(_count, lambda count: count <= MOST_ACCELERATORS),
+    "write how many accelerators it uses",
+    "(0|[1-9][0-9]{0,5})",
+)
+# Of what is counted there is no part of one.
+_AMOUNT = Form(
+    pl.Float64,
+    _within(_number, lambda number: number == 0 or 1 <= number <= MOST),
+    f"write 0, or a number from 1 to {MOST:,}",
+    r"(0|[1-9][0-9]{0,14}(?:\.[0-9]{1,20})?)",
+)
+_SECONDS = Form(
+    pl.Float64,
+    _within(_number, lambda number: 0 <= number < 1e9),
+    "write seconds of 0 or more",
+    r"((?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,20})?)",
+)
 _NUMBER = Form(pl.Float64, _number, "write a finite number, or leave it out", _NUMBERS)
 _MEASURE = Form(pl.Float64, _measure, "write a number, or NaN", _NUMBERS)
 _PASSES = Form(
@@ -137,7 +156,7 @@ FIELDS: dict[str, dict[str, Form]] = {
         **_each(_COUNT, "seq_len global_batch_samples n_layers n_heads head_dim"),
         "epoch_unit": _word("dataset_pass", "token_block", "sample_block", "step_block"),
         "tokens_unit": _word("job", "device", "core"),
-        "tokens_unit_count": _COUNT,
+        "tokens_unit_count": _ACCELERATORS,
         "target_value": _NUMBER,
         "target_direction": _word("min", "max"),
         "target_passes": _PASSES,
@@ -147,7 +166,8 @@ FIELDS: dict[str, dict[str, Form]] = {
     "attempt_ended": {"reason": _TEXT},
     "resource_joined": {
         **_each(_TEXT, "resource instance_type account_id region reservation_id market"),
-        **_each(_COUNT, "accelerators_used node_rank"),
+        "accelerators_used": _ACCELERATORS,
+        "node_rank": _COUNT,
         "evidence": _word("imds", "api", "nodemap", "tag", "type_match"),
     },
     "resource_left": {"resource": _TEXT},
@@ -163,7 +183,8 @@ FIELDS: dict[str, dict[str, Form]] = {
     "checkpoint_saved": {
         **_each(_TEXT, "checkpoint_id uri"),
         **_each(_COUNT, "step bytes"),
-        **_each(_AMOUNT, "stall_seconds tokens_seen"),
+        "stall_seconds": _SECONDS,
+        "tokens_seen": _AMOUNT,
         **_each(_FLAG, "resumable complete"),
         **_each(_MOMENT, "save_started_at durable_at"),
         "kind": _word("full", "weights_only", "adapter", "export"),

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.base.errors import SourceError, shown
+from pipelines.base.errors import MalformedError, shown
 from pipelines.base.parse import parse_json
 from pipelines.ingest.json_lines import blocks_of_file
 from pipelines.ingest.runs.event import (
@@ -30,7 +30,7 @@ from pipelines.ingest.runs.event import (
     plain_lines,
     run_of,
 )
-from pipelines.ingest.runs.records import set_aside
+from pipelines.ingest.runs.records import FUTURE, set_aside
 from pipelines.warehouse.storage import Object, Store
 
 # The first columns of every frame: run, attempt, time (ms since 1970 UTC), and the line for messages.
@@ -53,7 +53,6 @@ _TIMES = ("at", "save_started_at", "durable_at")
 _AHEAD = timedelta(days=2)
 # So much the clocks of machines may differ.
 _SKEW_MS = 60_000
-FUTURE = "which is in the future"
 Forms = dict[str, dict[tuple[str, ...], tuple[str, dict[str, Form]] | None]]
 """The forms of lines met so far, by kind and keys: a writer has a few, which differ in the keys they have."""
 
@@ -90,10 +89,11 @@ class EventLog:
     def read(self, objects: Sequence[Object]) -> None:
         """Read event files."""
         waiting_bytes = 0
-        for key, content in _contents(self._store, objects):
+        for key, waiting in _contents(self._store, objects):
             self._keys.append(key)
             first_line = 1
             try:
+                content = waiting.result()
                 for block in blocks_of_file(key, BytesIO(content), len(content), self._store.uri(key)):
                     self._waiting.append((len(self._keys) - 1, first_line, block))
                     first_line += block.count(b"\n")
@@ -101,7 +101,7 @@ class EventLog:
                     if waiting_bytes >= _BLOCK_BYTES:
                         self._read_waiting()
                         waiting_bytes = 0
-            except SourceError as error:
+            except MalformedError as error:
                 # What came before it is wrong first.
                 self._read_waiting()
                 self._fault(len(self._keys) - 1, str(error))
@@ -293,7 +293,7 @@ def _schema(kind: str) -> dict[str, type[pl.DataType]]:
     return {**BASE, **{name: form.dtype for name, form in FIELDS.get(kind, {}).items()}}
 
 
-def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, bytes]]:
+def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, Future[bytes]]]:
     """Key and bytes of each object in order, read a little ahead."""
     with ThreadPoolExecutor(8, thread_name_prefix="run-events") as pool:
         waiting: deque[tuple[Object, Future[bytes]]] = deque()
@@ -303,12 +303,12 @@ def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, by
                 while waiting and (ahead + item.size > _AHEAD_BYTES or len(waiting) >= 32):
                     done, content = waiting.popleft()
                     ahead -= done.size
-                    yield done.key, content.result()
+                    yield done.key, content
                 waiting.append((item, pool.submit(store.read, item.key)))
                 ahead += item.size
             while waiting:
                 done, content = waiting.popleft()
-                yield done.key, content.result()
+                yield done.key, content
         finally:
             for _, content in waiting:
                 content.cancel()

@@ -11,10 +11,11 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from pipelines.base.parse import parse_json
+from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import described
 from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, open_run_store, utc
+from pipelines.warehouse.storage import Store
 
 _JOB_LABELS = (
     "trainledger/run-id", "jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name",
@@ -46,16 +47,17 @@ def read(source: RunSource) -> RunRecords:
     listed: dict[str | None, datetime] = {}
     for item in items:
         spaces: set[str | None] = set()
-        for each in _objects(store.read(item.key), store.uri(item.key), rows) if item.key.endswith(".json") else ():
-            meta, kind = each.get("metadata") or {}, str(each.get("kind"))
+        for each in _objects(store, item.key, rows) if item.key.endswith(".json") else ():
+            meta, kind = each["metadata"], str(each.get("kind"))
+            space = meta.get("namespace", "")
             # The pods of a job that is tried again may have the same name.
             name = meta.get("uid") or meta["name"] if kind == "Pod" else meta["name"]
-            found.get(kind, {})[meta.get("namespace", ""), name] = each
+            found.get(kind, {})[space, name] = each
             if kind == "Job" and "uid" in meta:
-                found[kind][meta.get("namespace", ""), meta["uid"]] = each
+                found[kind][space, meta["uid"]] = each
             if kind == "Pod":
-                seen[meta.get("namespace", ""), name] = item.modified_at
-                spaces.add(meta.get("namespace", ""))
+                seen[space, name] = item.modified_at
+                spaces.add(space)
         listed |= dict.fromkeys(spaces | {None} if len(spaces) > 1 else spaces, item.modified_at)
     stays: dict[tuple[str, str, str], list[PodStay]] = {}
     for key, pod in found["Pod"].items():
@@ -92,13 +94,18 @@ def read(source: RunSource) -> RunRecords:
     return rows.records("" if items else f"{store.location} is empty")
 
 
-def _objects(text: bytes, where: str, rows: RunRows) -> Iterable[Object]:
-    with rows.skipping(where, "write it with `kubectl get ... -o json`"):
-        content = parse_json(text)
+def _objects(store: Store, key: str, rows: RunRows) -> Iterable[Object]:
+    where, fix = store.uri(key), "write it with `kubectl get ... -o json`"
+    with rows.skipping(where, fix):
+        content = parse_json(store.read(key))
         listed = content["items"] if str(content.get("kind", "")).endswith("List") else [content]
-        for each in listed:
-            each["metadata"]["name"]
-            yield each
+        for number, each in enumerate(listed, start=1):
+            with rows.skipping(f"{where}, object {number}", fix):
+                meta = each["metadata"]
+                names = (meta["name"], meta.get("namespace", ""), meta.get("uid", ""))
+                if not all(isinstance(name, str) for name in names):
+                    raise ParseError("has a name, namespace or uid that is not text")
+                yield each
 
 
 def _stay(pod: Object, seen_at: datetime, is_gone: bool) -> Stay | None:

@@ -46,8 +46,8 @@ def state(source: RunSource) -> str:
         entries = sorted(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files)
         seal.update("\n".join(entries).encode())
         return seal.hexdigest()
-    for run in _Server(source.location).runs():
-        seal.update(json.dumps([run.get("info"), run.get("data")], sort_keys=True).encode())
+    for run, _ in _Server(source.location).runs():
+        seal.update(json.dumps(run, sort_keys=True).encode())
     return seal.hexdigest()
 
 
@@ -58,15 +58,16 @@ def read(source: RunSource) -> RunRecords:
     run_ids: dict[str, str] = {}
     with served(path, where) if (path := _local(source)) else nullcontext(source.location) as address:
         server = _Server(address)
-        for run in server.runs():
+        for found, experiments in server.runs():
             with rows.skipping(f"{where}: an MLflow run"):
+                run = {**found, "experiments": experiments}
                 own = run["info"]["run_id"]
                 tags = {tag["key"]: tag["value"] for tag in run["data"].get("tags") or ()}
                 run_ids[own] = rows.id_of(tags, own)
                 rows.add(run_ids[own], f"{where}: MLflow run {own}", _run, run, tags, server, rows.warnings)
     # A parent is named by MLflow's own id.
     for row in rows.runs:
-        row["parent_run_id"] = run_ids.get(row["parent_run_id"], row["parent_run_id"])
+        row["parent_run_id"] = run_ids.get(str(row["parent_run_id"]), row["parent_run_id"])
     return rows.records()
 
 
@@ -98,8 +99,8 @@ class _Server:
         patience = Retry(_TRIES, retry_after_max=_LONGEST_WAIT, **again)
         self._session.mount(address, HTTPAdapter(max_retries=patience))
 
-    def runs(self) -> Iterator[Mapping[str, Any]]:
-        """Each run, with the names of all experiments by id."""
+    def runs(self) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+        """Each run as answered, with the names of all experiments by id."""
         listed = self._paged("experiments/search", "experiments", {"view_type": "ALL", "max_results": _PAGE})
         names = {experiment["experiment_id"]: experiment.get("name") for experiment in listed}
         if not names:
@@ -111,7 +112,7 @@ class _Server:
             "order_by": ["attributes.start_time ASC", "attributes.run_id ASC"],
         }
         for run in self._paged("runs/search", "runs", query):
-            yield {**run, "experiments": names}
+            yield run, names
 
     def history(self, run_id: str, key: str) -> Iterator[Mapping[str, Any]]:
         query = {"run_id": run_id, "metric_key": key, "max_results": _HISTORY_PAGE}

@@ -13,6 +13,7 @@ from pipelines.base.errors import MalformedError
 from pipelines.base.parse import MALFORMED, parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, moment_of, open_run_store
+from pipelines.warehouse.storage import Store
 
 _MARK = ":::MLLOG "
 _SUFFIXES = (".txt", ".log", ".out")
@@ -31,8 +32,7 @@ def read(source: RunSource) -> RunRecords:
     files = [item.key for item in store.list() if item.key.endswith(_SUFFIXES)]
     # result_2 comes before result_10.
     for key in sorted(files, key=lambda key: [int(one) if one.isdigit() else one for one in re.split(r"(\d+)", key)]):
-        where = store.uri(key)
-        rows.add(key.rpartition(".")[0], where, _run, store.read(key).decode("utf-8", "replace"), rows.warnings, where)
+        rows.add(key.rpartition(".")[0], store.uri(key), _run, store, key, rows.warnings)
     return rows.records("" if files else f"{store.location} holds no log file ({', '.join(_SUFFIXES)})")
 
 
@@ -58,8 +58,9 @@ def _lines(text: str, where: str, warnings: list[str]) -> Iterable[Row]:
         yield entry
 
 
-def _run(text: str, warnings: list[str], where: str) -> Tables:
-    lines = [*_lines(text, where, warnings)]
+def _run(store: Store, key: str, warnings: list[str]) -> Tables:
+    where = store.uri(key)
+    lines = [*_lines(store.read(key).decode("utf-8", "replace"), where, warnings)]
     if not lines:
         warnings.append(
             f"{where} has no line that starts with {_MARK.strip()}; it is skipped. Keep other files elsewhere."

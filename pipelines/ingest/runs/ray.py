@@ -20,12 +20,13 @@ def read(source: RunSource) -> RunRecords:
     """Every job of the folder that started."""
     jobs: dict[str, Mapping[str, Any]] = {}
     rows = RunRows(source)
-    for where, content, seen_at in saved_files(source, ".json"):
+    for where, content, seen_at in saved_files(rows, ".json"):
         with rows.skipping(where, "save the answer of /api/jobs/ again"):
-            for job in parse_json(content):
-                # A job is in many answers; the last one has its end.
-                seen = {**job, "seen_at": seen_at}
-                keep_latest(jobs, job.get("submission_id") or job["job_id"], seen, _progress)
+            for number, job in enumerate(parse_json(content), start=1):
+                with rows.skipping(f"{where}, job {number}", "save the answer of /api/jobs/ again"):
+                    # A job is in many answers; the last one has its end.
+                    seen = {**job, "seen_at": seen_at}
+                    keep_latest(jobs, job.get("submission_id") or job["job_id"], seen, _progress)
     for job_id, job in sorted(jobs.items()):
         where = f"[[runs]] {source.name}: Ray job {job_id}"
         with rows.skipping(where):

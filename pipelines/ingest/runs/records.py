@@ -4,22 +4,31 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
 
 from pipelines.base.errors import MalformedError, shown
 from pipelines.base.groups import grouped
+from pipelines.base.limits import MOST, MOST_ACCELERATORS
 from pipelines.base.parse import ParseError, reading
 from pipelines.config.sources import RunSource
+from pipelines.ingest.runs.event import TARGET
 from pipelines.ingest.schema import Schema, schema
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
 
 # More epochs than any run has; each would be a row.
 MOST_EPOCHS = 1_000_000
-_LARGEST = 1 << 63
+# Numbers of which parts, and any size, are possible; of all others there are 0 or more, at least one.
+_MEASURES = ("value", "target_value", "fraction", "stall_seconds")
+_MOST_OF = {
+    "accelerators_used": MOST_ACCELERATORS,
+    "tokens_unit_count": MOST_ACCELERATORS,
+    "target_value": 1e150,
+    "value": 1e150,
+}
 # Start and end columns by table.
 _SPAN = ("started_at", "ended_at")
 _SPANS = {"run": _SPAN, "attempt": _SPAN, "phase": _SPAN, "resource": ("joined_at", "left_at")}
@@ -39,6 +48,9 @@ SPEEDS = ("_runtime", "_per_second", "_model_preparation_time")
 # The tag, parameter or label that declares the run id in another tool's record.
 DECLARED = "trainledger.run_id"
 UNREAD = "tracker_unread_run"
+# What is wrong with a time that is read once it has come.
+FUTURE = "which is in the future"
+_FIRST = datetime(1970, 1, 1)
 # What follows the run in the warning of one that is not read.
 ASIDE = " is set aside"
 Row = dict[str, Any]
@@ -53,6 +65,11 @@ def utc(value: datetime | str | float | None) -> datetime | None:
         return moment_of(value)
     at = datetime.fromisoformat(value) if isinstance(value, str) else value
     return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
+
+
+def latest() -> datetime:
+    """The latest time of a clock that may be ahead of ours, but not beyond tomorrow, as naive UTC."""
+    return datetime.now(UTC).replace(tzinfo=None) + timedelta(days=2)
 
 
 def moment_of(seconds: float) -> datetime:
@@ -74,7 +91,12 @@ def set_aside(run_id: str, why: str) -> str:
 
 
 def keep_latest(kept: dict[Any, Any], record_id: Any, record: Any, progress: Callable[[Any], Any]) -> None:
-    """Keep, of the records of one thing in several saved answers, the one that has progressed furthest."""
+    """Keep, of the records of one thing in several saved answers, the one that has progressed furthest.
+
+    ParseError for an id that is not text; that of several texts is a tuple.
+    """
+    if not record_id or not isinstance(record_id, str | tuple):
+        raise ParseError("has an id that is not text")
     kept[record_id] = max(kept.get(record_id, record), record, key=progress)
 
 
@@ -164,6 +186,9 @@ def clean(table: str, rows: Sequence[Mapping[str, Any]], columns: Schema, warnin
                 "it is read as unknown. Correct it in the source."
             )
             kept[closes] = None
+        # A target of which a part is unknown is none.
+        if table == "run" and None in [kept[name] for name in TARGET]:
+            kept |= dict.fromkeys(TARGET)
         found.append(kept)
     return found
 
@@ -175,13 +200,13 @@ def _held(row: Mapping[str, Any], name: str, dtype: Any, warnings: list[str]) ->
         return str(value).encode(errors="replace").decode()
     if value is None or (dtype not in (pl.Int64, pl.Float64) and not isinstance(value, Mapping | list)):
         return value
-    if isinstance(value, float) and dtype == pl.Float64:
+    if isinstance(value, float) and name == "value" and not math.isfinite(value):
         # A run that diverges measures NaN.
-        return value if math.isfinite(value) else None
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        if dtype == pl.Float64:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST_OF.get(name, MOST):
+        if dtype == pl.Float64 and (name in _MEASURES or value == 0 or value >= 1):
             return float(value)
-        if int(value) == value and abs(value) < _LARGEST:
+        if dtype == pl.Int64 and int(value) == value:
             return int(value)
     run_id, shown = row.get("run_id"), str(value)[:40]
     warnings.append(f"Run {run_id}: {name} cannot be {shown!r}; it is read as unknown. Correct it in the source.")
@@ -253,16 +278,20 @@ class RunRows:
             self.declared.add(declared)
         return declared or own
 
-    def add(self, run_id: str | None, where: str, read: Callable[..., Tables], *facts: Any) -> None:
+    def add(self, run_id: Any, where: str, read: Callable[..., Tables], *facts: Any) -> None:
         """Add the rows `read` makes of `facts`, in attempt 1 where none is named; a malformed run is set aside."""
         try:
             with reading(where):
-                if isinstance(run_id, Mapping | list):
+                if not run_id or not isinstance(run_id, str):
                     raise ParseError("has an id that is not text")
                 tables = {
                     table: [({} if table == "run" else {"attempt_no": 1}) | dict(row) for row in rows]
                     for table, rows in read(*facts).items()
                 }
+                times = [at for rows in tables.values() for row in rows for at in row.values() if type(at) is datetime]
+                if times and not _FIRST <= min(times) <= max(times) <= latest():
+                    odd = f"{min(times)}, before {_FIRST.year}" if min(times) < _FIRST else f"{max(times)}, {FUTURE}"
+                    raise ParseError(f"has the time {odd}")
         except MalformedError as error:
             self.set_aside(str(run_id), str(error))
         else:
@@ -326,11 +355,13 @@ def open_run_store(source: RunSource) -> Store:
     return open_store(source.location, **source.reach)
 
 
-def saved_files(source: RunSource, suffix: str) -> Iterator[tuple[str, bytes, datetime]]:
+def saved_files(rows: RunRows, suffix: str) -> Iterator[tuple[str, bytes, datetime]]:
     """Address, content and time of each file of a source whose name ends in `suffix`."""
-    store = open_run_store(source)
-    found = (item for item in store.list() if item.key.endswith(suffix))
-    return ((store.uri(item.key), store.read(item.key), moment_of(item.modified_at.timestamp())) for item in found)
+    store = open_run_store(rows.source)
+    for item in store.list():
+        with rows.skipping(store.uri(item.key)):
+            if item.key.endswith(suffix):
+                yield store.uri(item.key), store.read(item.key), moment_of(item.modified_at.timestamp())
 
 
 def listed_state(source: RunSource) -> str:

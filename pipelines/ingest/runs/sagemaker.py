@@ -98,7 +98,7 @@ def _live(source: RunSource) -> Iterator[Described]:
 
 def _recorded(source: RunSource, rows: RunRows) -> Iterator[Described]:
     """DescribeTrainingJob responses, each in a .json file; tags may have been added under `Tags`."""
-    for where, text, _ in saved_files(source, ".json"):
+    for where, text, _ in saved_files(rows, ".json"):
         with rows.skipping(where, "record the response of DescribeTrainingJob again"):
             content = parse_json(text, _time_of_parts)
             job = content.get("data", content)

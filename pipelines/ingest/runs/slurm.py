@@ -78,14 +78,15 @@ def read(source: RunSource) -> RunRecords:
     jobs: dict[tuple[str, ...], dict[tuple[datetime, str], Row]] = {}
     for item in store.list():
         where = store.uri(item.key)
-        if read_map := NODE_MAPS.get(item.key.rpartition("/")[2]):
-            for stay in read_map(store.read(item.key), where, zone, rows):
-                stays.setdefault(stay["node"], []).append(stay)
-        elif item.key.endswith((".txt", ".psv", ".sacct")):
-            for record in _records(store.read(item.key), where, zone, rows):
-                # The same record may be in several days' files.
-                found = jobs.setdefault(tuple(record.get(name) or "" for name in _JOB), {})
-                keep_latest(found, (record["Start"], record["NodeList"]), record, _progress)
+        with rows.skipping(where):
+            if read_map := NODE_MAPS.get(item.key.rpartition("/")[2]):
+                for stay in read_map(store.read(item.key), where, zone, rows):
+                    stays.setdefault(stay["node"], []).append(stay)
+            elif item.key.endswith((".txt", ".psv", ".sacct")):
+                for record in _records(store.read(item.key), where, zone, rows):
+                    # The same record may be in several days' files.
+                    found = jobs.setdefault(tuple(record.get(name) or "" for name in _JOB), {})
+                    keep_latest(found, (record["Start"], record["NodeList"]), record, _progress)
     for (job, *_), found in sorted(jobs.items()):
         attempts = _clear(found[key] for key in sorted(found))
         comment = _COMMENT.search(attempts[-1].get("Comment") or "")

@@ -32,7 +32,7 @@ def read(source: RunSource) -> RunRecords:
     """Every run of the source's `*.jsonl` files; ranks that share a group are one run."""
     groups: dict[str, dict[str, dict[str, Any]]] = {}
     rows = RunRows(source)
-    for where, content, _ in saved_files(source, ".jsonl"):
+    for where, content, _ in saved_files(rows, ".jsonl"):
         for run in _lines(content, where, rows):
             with rows.skipping(f"{where}: run {run['id']}", "export the run again"):
                 config = run.get("config") or {}

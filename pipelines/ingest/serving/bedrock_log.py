@@ -9,11 +9,20 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError
+from pipelines.base.limits import MOST
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.json_lines import blocks_of_file
-from pipelines.ingest.serving.records import SCHEMAS, TRAFFIC, ServingRecords, call_records, model_of, resource_of
+from pipelines.ingest.runs.records import latest
+from pipelines.ingest.serving.records import (
+    SCHEMAS,
+    TRAFFIC,
+    ServingRecords,
+    call_records,
+    model_of,
+    resource_of,
+)
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
 
@@ -41,7 +50,7 @@ _KEYS = ("started_at", "account_id", "region_id", "model", "resource_id", "calle
 # The columns of a line that _KEYS are derived from.
 _READ_KEYS = ("started_at", "account_id", "region_id", "modelId", "modelArn", "caller")
 _COUNTS = ("request_count", "error_count", *_TOKENS)
-_NEGATIVE = "calls with negative tokens are skipped ({}); check what wrote them."
+_ODD = "calls with negative tokens, or more than any has, are skipped ({}); check what wrote them."
 _NO_CALL = "lines that are no invocation are skipped ({}); check what else is delivered there."
 # The session of an assumed role is a person or a process.
 _SESSION = r"^(arn:[^:]*:sts::\d*:assumed-role/[^/]+)/.*$"
@@ -54,7 +63,7 @@ Seen = dict[object, list[pl.Series]]
 def read(source: ServingSource, seen: Seen) -> ServingRecords:
     """The calls of all log files of a source that are not in `seen`; they are added to it.
 
-    SourceError for a file that is no log of Bedrock.
+    SourceError for a store that does not answer.
     """
     store = open_store(str(source.location), **source.reach)
     counted: Counter[str] = Counter()
@@ -94,7 +103,7 @@ def _summed(store: Store, seen: Seen, counted: Counter[str], warnings: list[str]
                     )
                     # Texts of Polars keep the whole block in memory that they are taken from.
                     yield pl.DataFrame(sums.rows(), sums.schema, orient="row")
-        except SourceError as error:
+        except MalformedError as error:
             warnings.append(f"{error} What follows in the file is not counted.")
 
 
@@ -104,7 +113,8 @@ def _lines(block: bytes, counted: Counter[str]) -> pl.DataFrame:
         return pl.DataFrame(schema=_LINE)
     try:
         return pl.read_ndjson(block, schema=_LINE, ignore_errors=True)
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, OSError):
+        # What begins as a packed file does is unpacked, and may be no such file.
         lines = block.splitlines()
         whole = [found for line in lines if (found := _line(line)) is not None]
         counted[_NO_CALL] += len(lines) - len(whole)
@@ -114,7 +124,7 @@ def _lines(block: bytes, counted: Counter[str]) -> pl.DataFrame:
 def _line(line: bytes) -> pl.DataFrame | None:
     try:
         return pl.read_ndjson(line, schema=_LINE, ignore_errors=True) if isinstance(parse_json(line), dict) else None
-    except (ParseError, pl.exceptions.PolarsError):
+    except (ParseError, pl.exceptions.PolarsError, OSError):
         return None
 
 
@@ -137,14 +147,15 @@ def _calls(lines: pl.DataFrame, counted: Counter[str]) -> pl.DataFrame:
             **{name: pl.col(part).struct.field(key).fill_null(0) for name, (part, key) in _TOKENS.items()},
         )
         .with_columns(
-            is_call=pl.col("started_at").is_not_null() & pl.any_horizontal(pl.col("modelId", "modelArn") != ""),
-            is_negative=pl.any_horizontal(pl.col(*_TOKENS) < 0),
+            is_call=(pl.col("started_at") <= latest()).fill_null(False)
+            & pl.any_horizontal(pl.col("modelId", "modelArn") != ""),
+            is_odd=pl.any_horizontal(~pl.col(*_TOKENS).is_between(0, MOST)),
         )
         .collect()
     )
     counted[_NO_CALL] += int((~calls["is_call"]).sum())
-    counted[_NEGATIVE] += int((calls["is_call"] & calls["is_negative"]).sum())
-    return calls.filter(pl.col("is_call") & ~pl.col("is_negative"))
+    counted[_ODD] += int((calls["is_call"] & calls["is_odd"]).sum())
+    return calls.filter(pl.col("is_call") & ~pl.col("is_odd"))
 
 
 def _new(calls: pl.DataFrame, seen: Seen, counted: Counter[str]) -> pl.DataFrame:

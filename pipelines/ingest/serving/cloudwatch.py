@@ -12,11 +12,13 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.aws import connect, requesting
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError
+from pipelines.base.limits import MOST
 from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.inventory import answers
 from pipelines.ingest.json_lines import skipped
+from pipelines.ingest.runs.records import latest
 from pipelines.ingest.schema import AT
 from pipelines.ingest.serving.records import Row, ServingRecords, call_records, model_of, resource_of
 from pipelines.warehouse.stores import open_store
@@ -35,8 +37,6 @@ _PLACE = re.compile(r"(?:^|/)(?P<account_id>\d{12})/(?:.+/)?(?P<region_id>[a-z]{
 _PERMISSIONS = "cloudwatch:ListMetrics and cloudwatch:GetMetricData"
 # Metrics in one request; a month of them has fewer values than an answer may have.
 _MOST_METRICS = 100
-# Calls or tokens of an hour; more is no count.
-_LARGEST = 10**15
 _KEYS = {"started_at": AT, "account_id": pl.String, "region_id": pl.String, "modelId": pl.String}
 Answer = tuple[str, Mapping[str, str], Any]
 """Its address, its account and region, and the answer."""
@@ -55,7 +55,7 @@ def read(source: ServingSource, answered: Answered | None = None) -> ServingReco
     for where, place, answer in found_answers(source, warnings, answered):
         try:
             found = _samples(answer, place, where)
-        except SourceError as error:
+        except MalformedError as error:
             if source.location is None:
                 raise
             warnings.append(f"{error} It is skipped.")
@@ -76,19 +76,20 @@ def read(source: ServingSource, answered: Answered | None = None) -> ServingReco
 
 
 def _samples(answer: Any, place: Mapping[str, str], where: str) -> dict[Sample, int]:
-    """The values of an answer; SourceError for one of another form, and for labels that do not name a model."""
+    """The values of an answer; MalformedError for one of another form, and for labels that do not name a model."""
     samples: dict[Sample, int] = {}
     with reading(where):
         for result in answer["MetricDataResults"]:
             metric, _, model = str(result["Label"]).partition(" ")
             if metric not in _METRICS or not model:
                 if metric and not model:
-                    raise SourceError(f"{where} has the label {metric[:80]!r}; save it as docs/serving.md shows.")
+                    raise MalformedError(f"{where} has the label {metric[:80]!r}; save it as docs/serving.md shows.")
                 continue
             for at, value in zip(result["Timestamps"], result["Values"], strict=True):
                 moment = answers.moment({"Timestamps": at}, "Timestamps", where)
-                assert moment is not None
-                if abs(value) > _LARGEST:
+                if moment is None or moment > latest():
+                    raise ValueError(f"{metric} at {at}")
+                if not 0 <= value <= MOST:
                     raise ValueError(f"{metric} of {value:.3g}")
                 key = (place["account_id"], place["region_id"], model, metric, moment)
                 samples[key] = max(round(value), samples.get(key, 0))
@@ -112,7 +113,7 @@ def found_answers(source: ServingSource, warnings: list[str], answered: Answered
             try:
                 with reading(where, "save it again"):
                     answer = parse_json(store.read(item.key))
-            except SourceError as error:
+            except MalformedError as error:
                 warnings.append(f"{error} It is skipped.")
                 continue
             yield where, place.groupdict(), answer

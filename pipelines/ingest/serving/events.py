@@ -6,23 +6,28 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from pipelines.base.errors import MalformedError
+from pipelines.base.limits import MOST, MOST_ACCELERATORS
 from pipelines.config.mistakes import fix_of
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.json_lines import by_suffix, lines_of_file
+from pipelines.ingest.runs.records import FUTURE, latest
 from pipelines.ingest.serving.records import EARLIEST, Row, ServingRecords, records
 from pipelines.warehouse.stores import open_store
 
 
 def _naive(moment: datetime) -> datetime:
-    if not EARLIEST.year <= moment.year < 2100:
-        raise ValueError(f"the year {moment.year} is not in {EARLIEST.year} to 2099; correct the clock of the server")
+    is_early = moment < EARLIEST.replace(tzinfo=UTC)
+    if is_early or moment > latest().replace(tzinfo=UTC):
+        when = f"before {EARLIEST.year}" if is_early else FUTURE
+        raise ValueError(f"the time is {moment}, {when}; correct the clock of the server")
     return moment.astimezone(UTC).replace(tzinfo=None)
 
 
 _At = Annotated[AwareDatetime, AfterValidator(_naive)]
 _Text = Annotated[str, Field(min_length=1)]
-_Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+_Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+_Count = Annotated[int, Field(ge=0, le=MOST)]
 
 
 class _Event(BaseModel):
@@ -41,8 +46,8 @@ class ServerStarted(_Event):
     instance_type: str | None = None
     account_id: str | None = None
     region: str | None = None
-    accelerators_used: Annotated[int, Field(gt=0)] | None = None
-    max_tokens_per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    accelerators_used: Annotated[int, Field(gt=0, le=MOST_ACCELERATORS)] | None = None
+    max_tokens_per_second: Annotated[float, Field(gt=0, le=MOST, allow_inf_nan=False)] | None = None
     team: str | None = None
     evidence: Literal["imds", "api", "nodemap"] = "imds"
 
@@ -92,16 +97,23 @@ def _events(source: ServingSource, warnings: list[str]) -> Iterator[ServerStarte
         warnings.append(f"{store.location} has no event file (.jsonl, .jsonl.gz); check `location`.")
     for item in objects:
         where = store.uri(item.key)
-        for number, line in enumerate(lines_of_file(item.key, store.read(item.key), where), start=1):
-            if not line.strip():
-                continue
-            try:
-                event = _EVENT.validate_json(line)
-                if isinstance(event, Traffic) and event.ended_at <= event.started_at:
-                    raise ValueError("write a `to` that is after `from`")
-                yield event
-            except ValueError as error:
-                warnings.append(f"{where} line {number}: {_fix(error)}. Until then it is skipped.")
+        try:
+            for number, line in enumerate(lines_of_file(item.key, store.read(item.key), where), start=1):
+                if line.strip() and (event := _event(line, f"{where} line {number}", warnings)):
+                    yield event
+        except MalformedError as error:
+            warnings.append(f"{error} What follows in the file is not counted.")
+
+
+def _event(line: bytes, where: str, warnings: list[str]) -> ServerStarted | Traffic | ServerStopped | None:
+    try:
+        event = _EVENT.validate_json(line)
+        if isinstance(event, Traffic) and event.ended_at <= event.started_at:
+            raise ValueError("write a `to` that is after `from`")
+        return event
+    except ValueError as error:
+        warnings.append(f"{where}: {_fix(error)}. Until then it is skipped.")
+        return None
 
 
 def _fix(error: ValueError) -> str:

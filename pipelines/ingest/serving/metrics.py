@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from math import isfinite
 
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError
 from pipelines.base.parse import ParseError, parse_json, reading
 from pipelines.config.sources import ServingServer, ServingSource
 from pipelines.ingest.json_lines import lines_of_file, skipped
-from pipelines.ingest.runs.records import moment_of
+from pipelines.ingest.runs.records import FUTURE, latest, moment_of
 from pipelines.ingest.serving.records import EARLIEST, Row, ServingRecords, records
 from pipelines.warehouse.stores import open_store
 
@@ -107,7 +107,7 @@ def read(source: ServingSource) -> ServingRecords:
                 content = store.read(item.key)
                 names = exporter.names
                 lines = [*(_scraped(item.key, content, scrape, where, names) if scrape else _queried(content, names))]
-        except SourceError as error:
+        except MalformedError as error:
             warnings.append(f"{error} It is skipped.")
             continue
         # Series of one file add up; another file with the same sample is the same delivered again.
@@ -181,7 +181,7 @@ def _scraped(
     key: str, content: bytes, scrape: re.Match[str], where: str, names: Collection[str]
 ) -> Iterator[tuple[str, float, str, dict[str, str], float]]:
     """(server, time, metric, labels, value) of a scrape."""
-    at = datetime.strptime(scrape["time"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
+    at = _time(datetime.strptime(scrape["time"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp())
     for number, line in enumerate(lines_of_file(key, content, where), start=1):
         text = line.decode()
         if not text.strip() or text.startswith("#"):
@@ -197,10 +197,18 @@ def _queried(content: bytes, names: Collection[str]) -> Iterator[tuple[str, floa
     """The same of an answer of Prometheus to a range query."""
     for series in parse_json(content)["data"]["result"]:
         labels = series["metric"]
+        if not all(isinstance(label, str) for label in labels.values()):
+            raise ParseError("has a label that is not text")
         if labels["__name__"] in names:
             for at, value in series["values"]:
-                moment_of(float(at))
-                yield labels["instance"], float(at), labels["__name__"], labels, float(value)
+                yield labels["instance"], _time(float(at)), labels["__name__"], labels, float(value)
+
+
+def _time(at: float) -> float:
+    """The time of a sample; ParseError for one that no server can have, as each hour up to it would be a row."""
+    if at < _EARLIEST or moment_of(at) > latest():
+        raise ParseError(f"has the time {moment_of(at)}, {'before any server' if at < _EARLIEST else FUTURE}")
+    return at
 
 
 def _bound(labels: Mapping[str, str]) -> str:
@@ -263,7 +271,7 @@ def _between(exporter: _Exporter, server: _Server, since: float, one: _Sample, u
             (float(le), value - one.get((key, le), 0)) for (key, le), value in other.items() if key == name and le
         ]
         row[column] = row.get(column) if row.get(column) is not None else _p90(sorted(buckets))
-    yield {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in row.items()}
+    yield {name: None if isinstance(value, float) and not abs(value) < _MOST else value for name, value in row.items()}
 
 
 def _p90(buckets: Iterable[tuple[float, float]]) -> float | None:

@@ -38,6 +38,7 @@ _BUSY = ("request_count", "input_tokens", "output_tokens", "running_count", "exe
 _HOUR = timedelta(hours=1)
 # AWS serves nothing before; a clock that was never set begins in 1970.
 EARLIEST = datetime(2006, 1, 1)
+
 Row = dict[str, Any]
 
 
