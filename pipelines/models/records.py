@@ -17,10 +17,10 @@ from pipelines.base.errors import MalformedError, SourceError
 from pipelines.base.parse import parse_json
 from pipelines.ingest.inventory import commitments, invoices, offers, reservations
 from pipelines.ingest.inventory.registrations import PUBLISHED, SCHEMAS, read_registrations, registrations_fingerprint
-from pipelines.ingest.runs.records import FUTURE, UNREAD
 from pipelines.ingest.runs.records import SCHEMAS as RUN_SCHEMAS
+from pipelines.ingest.runs.records import UNREAD
 from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
-from pipelines.ingest.schema import AT
+from pipelines.ingest.schema import AT, FUTURE
 from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
 from pipelines.models.catalog import (
     COMMITMENTS,

@@ -30,7 +30,8 @@ from pipelines.ingest.runs.event import (
     plain_lines,
     run_of,
 )
-from pipelines.ingest.runs.records import FUTURE, set_aside
+from pipelines.ingest.runs.records import set_aside
+from pipelines.ingest.schema import FUTURE
 from pipelines.warehouse.storage import Object, Store
 
 # The first columns of every frame: run, attempt, time (ms since 1970 UTC), and the line for messages.

@@ -12,7 +12,8 @@ from typing import Any
 from pipelines.base.errors import MalformedError
 from pipelines.base.parse import MALFORMED, parse_json
 from pipelines.config.sources import RunSource
-from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, moment_of, open_run_store
+from pipelines.ingest.runs.records import Row, RunRecords, RunRows, Tables, open_run_store
+from pipelines.ingest.schema import moment_of
 from pipelines.warehouse.storage import Store
 
 _MARK = ":::MLLOG "

@@ -11,7 +11,8 @@ from typing import Any
 from pipelines.base.parse import parse_json
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import REASONS, History, described
-from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, at_ms, keep_latest, moment_of, saved_files
+from pipelines.ingest.runs.records import RunRecords, RunRows, Tables, at_ms, keep_latest, saved_files
+from pipelines.ingest.schema import moment_of
 
 _STATUS = {"SUCCEEDED": "completed", "FAILED": "failed", "STOPPED": "killed"}
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
@@ -15,7 +15,7 @@ from pipelines.base.limits import MOST, MOST_ACCELERATORS
 from pipelines.base.parse import ParseError, reading
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.event import TARGET
-from pipelines.ingest.schema import Schema, schema
+from pipelines.ingest.schema import FUTURE, Schema, latest, moment_of, schema
 from pipelines.warehouse.storage import Store
 from pipelines.warehouse.stores import open_store
 
@@ -48,8 +48,6 @@ SPEEDS = ("_runtime", "_per_second", "_model_preparation_time")
 # The tag, parameter or label that declares the run id in another tool's record.
 DECLARED = "trainledger.run_id"
 UNREAD = "tracker_unread_run"
-# What is wrong with a time that is read once it has come.
-FUTURE = "which is in the future"
 _FIRST = datetime(1970, 1, 1)
 # What follows the run in the warning of one that is not read.
 ASIDE = " is set aside"
@@ -65,19 +63,6 @@ def utc(value: datetime | str | float | None) -> datetime | None:
         return moment_of(value)
     at = datetime.fromisoformat(value) if isinstance(value, str) else value
     return at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
-
-
-def latest() -> datetime:
-    """The latest time of a clock that may be ahead of ours, but not beyond tomorrow, as naive UTC."""
-    return datetime.now(UTC).replace(tzinfo=None) + timedelta(days=2)
-
-
-def moment_of(seconds: float) -> datetime:
-    """Seconds since 1970 as naive UTC. ValueError for what no calendar has."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
-    except (OverflowError, OSError):
-        raise ValueError(f"{seconds} is not a time") from None
 
 
 def at_ms(ms: Any) -> datetime | None:

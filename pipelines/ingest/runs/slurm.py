@@ -17,16 +17,8 @@ from pipelines.base.errors import UsageError, shown
 from pipelines.base.parse import ParseError
 from pipelines.config.sources import RunSource
 from pipelines.ingest.runs.metrics import attempts_of
-from pipelines.ingest.runs.records import (
-    DECLARED,
-    Row,
-    RunRecords,
-    RunRows,
-    Tables,
-    keep_latest,
-    moment_of,
-    open_run_store,
-)
+from pipelines.ingest.runs.records import DECLARED, Row, RunRecords, RunRows, Tables, keep_latest, open_run_store
+from pipelines.ingest.schema import moment_of
 
 # The times of a record in the order of a job's life.
 _TIMES = ("Submit", "Eligible", "Start", "End")

@@ -19,10 +19,10 @@ from pipelines.ingest.runs.records import (
     coalesced,
     is_evaluation,
     keep_latest,
-    moment_of,
     saved_files,
     utc,
 )
+from pipelines.ingest.schema import moment_of
 
 _STATES = {"finished": "completed", "failed": "failed", "crashed": "failed", "killed": "killed", "preempted": "killed"}
 _REASONS = {"finished": "completed", "crashed": "unknown", "failed": "sw_error", "killed": "user_stop"}

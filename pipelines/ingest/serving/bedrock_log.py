@@ -14,7 +14,7 @@ from pipelines.base.limits import MOST
 from pipelines.base.parse import ParseError, parse_json
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.json_lines import blocks_of_file
-from pipelines.ingest.runs.records import latest
+from pipelines.ingest.schema import latest
 from pipelines.ingest.serving.records import (
     SCHEMAS,
     TRAFFIC,

@@ -18,8 +18,7 @@ from pipelines.base.parse import parse_json, reading
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.inventory import answers
 from pipelines.ingest.json_lines import skipped
-from pipelines.ingest.runs.records import latest
-from pipelines.ingest.schema import AT
+from pipelines.ingest.schema import AT, latest
 from pipelines.ingest.serving.records import Row, ServingRecords, call_records, model_of, resource_of
 from pipelines.warehouse.stores import open_store
 

@@ -11,7 +11,7 @@ from pipelines.base.limits import MOST, MOST_ACCELERATORS
 from pipelines.config.mistakes import fix_of
 from pipelines.config.sources import ServingSource
 from pipelines.ingest.json_lines import by_suffix, lines_of_file
-from pipelines.ingest.runs.records import FUTURE, latest
+from pipelines.ingest.schema import FUTURE, latest
 from pipelines.ingest.serving.records import EARLIEST, Row, ServingRecords, records
 from pipelines.warehouse.stores import open_store
 

@@ -17,7 +17,7 @@ from pipelines.base.errors import MalformedError
 from pipelines.base.parse import ParseError, parse_json, reading
 from pipelines.config.sources import ServingServer, ServingSource
 from pipelines.ingest.json_lines import lines_of_file, skipped
-from pipelines.ingest.runs.records import FUTURE, latest, moment_of
+from pipelines.ingest.schema import FUTURE, latest, moment_of
 from pipelines.ingest.serving.records import EARLIEST, Row, ServingRecords, records
 from pipelines.warehouse.stores import open_store
 
