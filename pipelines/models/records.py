@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipelines.base.code import code_digest
+from pipelines.base.console import shortened
 from pipelines.base.errors import MalformedError, SourceError
 from pipelines.base.parse import parse_json
 from pipelines.ingest.inventory import commitments, invoices, offers, reservations
@@ -75,7 +76,7 @@ class Records:
         is_known = self._recorded(warehouse) is not None
         if not is_known or any(lake.fingerprint(key) != fingerprint or not lake.is_whole(key) for key in keys):
             frames, warnings = self.read(warehouse)
-            warehouse.store.write(self._key, json.dumps(list(warnings), indent=1).encode())
+            warehouse.store.write(self._key, json.dumps([*map(shortened, warnings)], indent=1).encode())
             for table, frame in frames.items():
                 staged = warehouse.staged(f"raw/{table}", None)
                 frame.write_parquet(staged)

@@ -15,12 +15,14 @@ from support.bills import write_events
 
 from pipelines.base.aws import aws_session
 from pipelines.base.errors import SourceError
-from pipelines.config.settings import Settings
+from pipelines.config.settings import Settings, load_settings
 from pipelines.config.sources import ServingServer, ServingSource
 from pipelines.doctor.examine import examine_serving
 from pipelines.ingest.serving import bedrock_log
 from pipelines.ingest.serving.records import SERVER, TRAFFIC, ServingRecords
 from pipelines.ingest.serving.sources import read_serving, serving_fingerprint
+from pipelines.models.records import RECORDS
+from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.storage import Object
 from pipelines.warehouse.storage_local import LocalStore
 
@@ -548,6 +550,20 @@ def test_a_cloudwatch_answer_of_another_form_is_skipped_by_name(tmp_path: Path) 
     assert [Path(warning.split()[0].rstrip(":")).name for warning in skipped] == [
         f"{name}.json" for name in sorted(wrong)
     ]
+
+
+def test_the_warning_of_a_long_model_id_is_a_sentence(tmp_path: Path) -> None:
+    """The id of 70,000 letters is that of a profile, whose model is not declared."""
+    source = answered(tmp_path / "cw", metric("Invocations", {at("10:00"): 4.0}, "x" * 70_000))
+    (tmp_path / "trainledger.toml").write_text(
+        '[warehouse]\nlocation = "warehouse"\n[[billing]]\nname = "payer"\nlocation = "bill"\n'
+        f'[[serving]]\nname = "metrics"\nkind = "cloudwatch"\nlocation = "{source.location}"\n'
+    )
+    warehouse = Warehouse(load_settings(tmp_path / "trainledger.toml"))
+    with warehouse.lake.lock():
+        RECORDS["serving"](warehouse)
+        (warning,) = RECORDS["serving"].warnings(warehouse)
+    assert len(warning) < 500 and warning.endswith("add its model to `models` of [[serving]] metrics.")
 
 
 def test_an_hour_with_a_log_counts_by_its_log(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from pipelines.base.aws import entries_of
-from pipelines.base.errors import MalformedError, cut
+from pipelines.base.errors import MalformedError
 from pipelines.config.sources import AnswerSource, CapacityOfferSource
 from pipelines.ingest.inventory import answers
 from pipelines.ingest.inventory.answers import LEFT_OUT, Answers, Entry, Inventory, Row, kept, values_of
@@ -50,8 +50,8 @@ def read_offers(sources: Sequence[CapacityOfferSource], known_types: Mapping[str
         rows += [row | {"source_name": source.name} for row in newest]
         unlisted = {row["instance_type"] for row in newest} - {*known_types}
         warnings += [
-            f"[[capacity_offers]] {source.name}: {cut(name, 80)} is not in ref_instance_type.csv, so its offers "
-            "count for no workload; add it under [[machines]]."
+            f"[[capacity_offers]] {source.name}: {name} is not in ref_instance_type.csv, so its offers count for no "
+            "workload; add it under [[machines]]."
             for name in unlisted
         ]
     return Inventory(pl.DataFrame(rows, schema=SCHEMA).sort(pl.all()), sorted(warnings))
