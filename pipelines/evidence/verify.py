@@ -169,6 +169,9 @@ def _unproven(pack: Pack) -> Iterator[str]:
     rows = {name.split("/")[1]: pl.read_parquet(BytesIO(pack.read(name))).height for name in pack.below(RECORDS)}
     if unread := sorted(table for table, count in rows.items() if count and table not in of_runs):
         yield f"what {', '.join(unread)} below {RECORDS} were read from"
+    gone = [pl.read_parquet(BytesIO(pack.read(name)))["source_name"] for name in pack.below(f"{RECORDS}/{UNREAD}")]
+    if UNREAD in of_runs and any(names.has_nulls() for names in gone):
+        yield f"the published runs in {RECORDS}/{UNREAD} that are no longer recorded"
     if LOCK in pack.members and pack.read(LOCK) != our_lock():
         yield LOCK
 

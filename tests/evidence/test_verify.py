@@ -136,6 +136,20 @@ def test_an_input_that_is_changed_or_gone_is_named(company: Company, tmp_path: P
 
 
 @pytest.mark.slow
+def test_a_published_run_whose_log_is_gone_is_stated_and_not_shown_by_logs(
+    built_company: Company, tmp_path: Path, capsys: Captured
+) -> None:
+    """The only log has both runs; without the lines of trn-1, the second publication knows that it is gone."""
+    company = built_company.copy(tmp_path, events=True)
+    (log,) = company.events.rglob("*.jsonl")
+    log.write_text("".join(line for line in log.read_text().splitlines(keepends=True) if '"trn-1"' not in line))
+    build_warehouse(company.config)
+    verify(pack_of(company, "gone.zip", bundle=True), None, Console())
+    out = capsys.readouterr().out
+    assert "VERIFIED: publication 2, " in out and "tracker_unread_run that are no longer recorded" in out
+
+
+@pytest.mark.slow
 def test_a_restated_month_is_recomputed_with_the_number_of_its_delivery(
     company: Company, tmp_path: Path, capsys: Captured
 ) -> None:
