@@ -9,6 +9,8 @@ AT = pl.Datetime("ms")
 MONEY = pl.Decimal(20, 10)
 # What is wrong with a time that is read once it has come.
 FUTURE = "which is in the future"
+# The clock of a machine may be ahead of ours, but not beyond tomorrow.
+AHEAD = timedelta(days=2)
 _TYPES = {"": pl.String, "count": pl.Int64, "number": pl.Float64, "flag": pl.Boolean, "date": pl.Date, "money": MONEY}
 
 
@@ -19,8 +21,8 @@ def schema(columns: str) -> Schema:
 
 
 def latest() -> datetime:
-    """The latest time of a clock that may be ahead of ours, but not beyond tomorrow, as naive UTC."""
-    return datetime.now(UTC).replace(tzinfo=None) + timedelta(days=2)
+    """The latest time of a record, as naive UTC."""
+    return datetime.now(UTC).replace(tzinfo=None) + AHEAD
 
 
 def moment_of(seconds: float) -> datetime:

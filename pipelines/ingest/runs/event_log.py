@@ -8,7 +8,7 @@ events leave only a time behind, heartbeats the tokens seen as well.
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from io import BytesIO
 from typing import Any
 
@@ -31,7 +31,7 @@ from pipelines.ingest.runs.event import (
     run_of,
 )
 from pipelines.ingest.runs.records import set_aside
-from pipelines.ingest.schema import FUTURE
+from pipelines.ingest.schema import AHEAD, FUTURE
 from pipelines.warehouse.storage import Object, Store
 
 # The first columns of every frame: run, attempt, time (ms since 1970 UTC), and the line for messages.
@@ -49,9 +49,8 @@ _KEEPS_NOTHING = ("heartbeat",)
 _UNREAD_FACTS = ("workload_id", "model", "dataset", "seq_len", "global_batch_samples", "precision", *TARGET)
 _AHEAD_BYTES = 64 << 20
 _BLOCK_BYTES = 16 << 20
-# The times of an event. The clock of its machine may be ahead of ours, but not beyond tomorrow.
+# The times of an event.
 _TIMES = ("at", "save_started_at", "durable_at")
-_AHEAD = timedelta(days=2)
 # So much the clocks of machines may differ.
 _SKEW_MS = 60_000
 Forms = dict[str, dict[tuple[str, ...], tuple[str, dict[str, Form]] | None]]
@@ -85,7 +84,7 @@ class EventLog:
         self._fault_counts: Counter[int] = Counter()
         self._odd_ends: dict[str, str] = {}
         self.aside: dict[str, str] = {}
-        self._too_late = (datetime(today.year, today.month, today.day, tzinfo=UTC) + _AHEAD - EPOCH) // MS
+        self._too_late = (datetime(today.year, today.month, today.day, tzinfo=UTC) + AHEAD - EPOCH) // MS
 
     def read(self, objects: Sequence[Object]) -> None:
         """Read event files."""

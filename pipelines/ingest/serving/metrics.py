@@ -14,6 +14,7 @@ from itertools import pairwise
 from math import isfinite
 
 from pipelines.base.errors import MalformedError
+from pipelines.base.limits import MOST
 from pipelines.base.parse import ParseError, parse_json, reading
 from pipelines.config.sources import ServingServer, ServingSource
 from pipelines.ingest.json_lines import lines_of_file, skipped
@@ -24,8 +25,6 @@ from pipelines.warehouse.stores import open_store
 _LINE = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+-?\d+)?\s*")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _SCRAPE = re.compile(r"(?:^|/)(?P<server>[^/]+)/(?P<time>\d{8}T\d{6}Z)\.(txt|prom)(\.gz)?$")
-# More than any server counts, and less than a column holds; NaN is not below it.
-_MOST = 1e15
 _START = "process_start_time_seconds"
 _EARLIEST = EARLIEST.replace(tzinfo=UTC).timestamp()
 
@@ -257,7 +256,7 @@ def _between(exporter: _Exporter, server: _Server, since: float, one: _Sample, u
         for name in (*exporter.counters, *exporter.cached)
         if (name, "") in other
     }
-    counts = {name: round(max(count, 0)) for name, count in grown.items() if abs(count) < _MOST}
+    counts = {name: round(max(count, 0)) for name, count in grown.items() if abs(count) < MOST}
     row |= {column: counts.get(name) for name, column in exporter.counters.items()}
     cached = next((counts[name] for name in exporter.cached if name in counts), None)
     prompt = row.pop("prompt_tokens", None)
@@ -271,7 +270,7 @@ def _between(exporter: _Exporter, server: _Server, since: float, one: _Sample, u
             (float(le), value - one.get((key, le), 0)) for (key, le), value in other.items() if key == name and le
         ]
         row[column] = row.get(column) if row.get(column) is not None else _p90(sorted(buckets))
-    yield {name: None if isinstance(value, float) and not abs(value) < _MOST else value for name, value in row.items()}
+    yield {name: None if isinstance(value, float) and not abs(value) < MOST else value for name, value in row.items()}
 
 
 def _p90(buckets: Iterable[tuple[float, float]]) -> float | None:
