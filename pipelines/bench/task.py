@@ -61,8 +61,9 @@ def generate_months(place: Path, months: int) -> None:
 
 
 def _months(count: int) -> list[str]:
-    """So many months from August 2025 on, as YYYY-MM."""
-    return [f"{2025 + (number + 7) // 12}-{(number + 7) % 12 + 1:02}" for number in range(count)]
+    """So many months up to July 2026, as YYYY-MM: records of times to come would be set aside."""
+    last = 2026 * 12 + 6
+    return [f"{month // 12}-{month % 12 + 1:02}" for month in range(last - count + 1, last + 1)]
 
 
 def generate_csv(place: Path, lines: int) -> None:

@@ -25,7 +25,7 @@ price as (
 -- The book's price holds from its date on.
 book as (
     select instance_type, region_id, from_date, price_per_hour_usd,
-        lead(from_date) over (partition by instance_type, region_id order by from_date) as until_date
+        lead(from_date, 1, date '9999-12-31') over (partition by instance_type, region_id order by from_date) as until_date
     from ref_list_price
     where offer = 'on_demand'
 ),
@@ -50,7 +50,7 @@ day as (
     from ranked as price
     left join book
         on book.instance_type = price.instance_type and book.region_id = price.region_id
-        and book.from_date <= price.usage_date and (book.until_date > price.usage_date or book.until_date is null)
+        and book.from_date <= price.usage_date and book.until_date > price.usage_date
     group by price.billing_period, price.usage_date, price.instance_type, price.region_id, price.billing_currency
 )
 

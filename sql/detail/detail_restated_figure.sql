@@ -71,9 +71,8 @@ from moved
 left join published_restated_figure as known
     on known.payer_account_id = moved.payer_account_id and known.billing_month = moved.billing_month
     and known.billing_currency = moved.billing_currency and known.delivery_no = moved.delivery_no
-    and known.figure_table = moved.figure_table and known.figure_key = moved.figure_key
-    and known.cost_basis = moved.cost_basis
-    and not (moved.figure_table = 'detail_provisional_run' and moved.after_cost_usd = 0)
+    and known.figure_key = moved.figure_key and known.cost_basis = moved.cost_basis and known.figure_table
+        = case when moved.figure_table <> 'detail_provisional_run' or moved.after_cost_usd <> 0 then moved.figure_table end
 
 union all
 

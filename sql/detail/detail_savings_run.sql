@@ -18,7 +18,7 @@ with ended as (
         from dim_run as loader
         join fct_run_cost as bearing on bearing.run_id = loader.run_id and bearing.is_billed
         where loader.purpose is distinct from 'compile_only') as loaded
-        on loaded.run_id = run.run_id and run.purpose = 'compile_only'
+        on loaded.run_id = case when run.purpose = 'compile_only' then run.run_id end
     where run.is_billed and run.accelerator_family = 'trainium' and run.status <> 'running'
 ),
 

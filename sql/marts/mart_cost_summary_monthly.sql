@@ -32,8 +32,8 @@ line as (
     left join ref_bucket as named on named.bucket = cost.bucket
     left join (select distinct billing_month, currency, month_unallocated_fee_usd as unallocated_fee_usd
             from detail_billing_month) as fee
-        on fee.billing_month = cost.billing_month and fee.currency = cost.billing_currency
-        and cost.bucket = 'commitment_unused'
+        on fee.billing_month = case when cost.bucket = 'commitment_unused' then cost.billing_month end
+        and fee.currency = cost.billing_currency
 ),
 
 summed as (

@@ -38,8 +38,8 @@ served as (
         idle_cost_usd, list_cost_usd, effective_cost_usd, billed_cost_usd,
         billed_by <> 'tokens' or million_tokens is null or million_tokens <= 0 or effective_cost_usd <> 0 as has_price
     from billed
-    left join called on billed.is_called and billed.row_of_resource = 1
-        and called.account_id = billed.account_id and called.region_id = billed.region_id
+    left join called on called.account_id = case when billed.is_called and billed.row_of_resource = 1 then billed.account_id end
+        and called.region_id = billed.region_id
         and called.usage_date = billed.usage_date
         and called.resource_id = regexp_extract(billed.inference_profile_id, '([^/]+)$', 1)
 ),

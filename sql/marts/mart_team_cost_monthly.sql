@@ -68,8 +68,8 @@ distributed as (
 
     select 'pro_rata', shared.billing_month, shared.billing_currency, shared.own_team, shared.accelerator_family, shared.effective_cost_usd
     from shared
-    anti join pro_rata on pro_rata.billing_month = shared.billing_month and pro_rata.billing_currency = shared.billing_currency
-        and pro_rata.effective_cost_usd is not null and shared.own_team = 'no team'
+    anti join pro_rata on pro_rata.billing_month = case when shared.own_team = 'no team' then shared.billing_month end
+        and pro_rata.billing_currency = shared.billing_currency and pro_rata.effective_cost_usd is not null
 
     union all
 

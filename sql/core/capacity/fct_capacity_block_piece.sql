@@ -52,7 +52,6 @@ left join (
     select * from fct_resource_share_hourly where resource_id in (select resource_id from fct_capacity_block_use_hourly)
     qualify dense_rank() over (partition by resource_id, hour_started_at order by billing_period) = 1
 ) as share
-    on not hourly.is_unused
-    and share.resource_id = hourly.resource_id
+    on share.resource_id = case when not hourly.is_unused then hourly.resource_id end
     and share.hour_started_at = hourly.hour_started_at
 left join unknown on unknown.block_id = hourly.block_id

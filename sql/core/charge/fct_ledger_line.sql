@@ -53,11 +53,12 @@ entry as (
             line.bucket, line_class, usage_quantity, accelerator_count), paid_id) then effective_cost_usd end
             as effective_cost_usd, billed_cost_usd
     from line
-    left join paid on line.market = 'capacity_block' and paid.usage_date = line.usage_date
-        and paid.paid_id = coalesce(capacity_reservation_id(line.resource_id), line.resource_id)
+    left join paid on paid.usage_date = line.usage_date and paid.paid_id = case when line.market = 'capacity_block'
+        then coalesce(capacity_reservation_id(line.resource_id), line.resource_id) end
     left join dim_provisional_run as provisional on provisional.is_provisional
-        and provisional.run_key = folded(line.tag_run_id) and (line.bucket = 'unattributed'
-            or line.bucket = 'shared' and line.usage_date between provisional.first_date and provisional.last_date)
+        and provisional.run_key = case when line.bucket in ('unattributed', 'shared') then folded(line.tag_run_id) end
+        and provisional.first_date <= case line.bucket when 'shared' then line.usage_date else date '9999-12-31' end
+        and provisional.last_date >= case line.bucket when 'shared' then line.usage_date else date '0001-01-01' end
     anti join piece using (source_name, source_file, source_row) where line.bucket is not null
 
     union all
@@ -71,8 +72,8 @@ entry as (
         coalesce(hour_user.run_count, 0), piece.accelerator_hours, piece.list_cost_usd, piece.effective_cost_usd,
         piece.billed_cost_usd
     from piece
-    left join hour_user on piece.piece_kind = 'instance_hour'
-        and hour_user.resource_id = piece.resource_id and hour_user.hour_started_at = piece.hour_started_at
+    left join hour_user on hour_user.hour_started_at = piece.hour_started_at
+        and hour_user.resource_id = case when piece.piece_kind = 'instance_hour' then piece.resource_id end
 )
 
 select
@@ -97,8 +98,7 @@ select
             when 'commitment_unused' then 'whole line: commitment fee; its effective cost is the unused part'
             when 'capacity_unused' then 'whole line: unused reserved capacity' when 'serving' then 'whole line: serves a model'
             when 'idle' then 'whole line: kept warm between jobs' when 'shared' then 'whole line: serves many runs'
-            else 'whole line: not accelerator time or shared infrastructure'
-        end
+            else 'whole line: not accelerator time or shared infrastructure' end
         else case
             when entry.bucket = 'unattributed' then 'no run names the resource:'
             when entry.evidence = 'tag_only' then 'its tag names an unrecorded run:'

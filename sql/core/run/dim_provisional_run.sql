@@ -4,9 +4,8 @@
 with tagged as (
     select tag_run_id, usage_date, accelerator_hours
     from fct_charge as line
-    anti join fct_resource_share_hourly as share on line.line_class = 'instance'
-        and share.billing_period = line.billing_period
-        and share.resource_id = line.resource_id and share.hour_started_at = line.usage_started_at
+    anti join fct_resource_share_hourly as share on share.billing_period = line.billing_period
+        and share.resource_id = case when line.line_class = 'instance' then line.resource_id end and share.hour_started_at = line.usage_started_at
     where line.bucket = 'unattributed' and line.tag_run_id is not null
 
     union all
@@ -48,12 +47,14 @@ longest as (
     group by run_key
 ),
 
--- Up to a third of it typed otherwise.
+-- Up to a third of it typed otherwise, within a week of the run.
 nearest as (
     select spelling.run_key, run.run_id
     from spelling
-    join dim_run as run on levenshtein(folded(run.run_id), spelling.run_key) * 3 <= length(spelling.run_key)
-    where spelling.spelling_no = 1
+    join longest on longest.run_key = spelling.run_key
+    join dim_run as run on run.started_at < longest.last_date + interval 8 days
+        and run.ended_at >= longest.first_date - interval 7 days
+    where spelling.spelling_no = 1 and levenshtein(folded(run.run_id), spelling.run_key) * 3 <= length(spelling.run_key)
     qualify row_number() over (partition by spelling.run_key
         order by levenshtein(folded(run.run_id), spelling.run_key), run.run_id) = 1
 )

@@ -108,7 +108,7 @@ select
 from run
 join known on known.run_id = run.run_id
 join fct_run_cost as cost on cost.run_id = run.run_id
-left join waste on waste.run_id = run.run_id and cost.is_billed
+left join waste on waste.run_id = case when cost.is_billed then run.run_id end
     and waste.billing_currency is not distinct from cost.billing_currency
 cross join policy
 left join gap on gap.run_id = run.run_id left join gap as compiler_gap on compiler_gap.run_id = run.compile_run_id

@@ -34,7 +34,7 @@ ledger as (
     from fct_ledger
     -- The fee of a block of unknown window is spread over the hours billed so far.
     left join (select distinct resource_id as unsure_id from fct_capacity_block_piece where is_window_unknown) as block
-        on unsure_id = resource_id and piece_kind = 'block_hour'
+        on unsure_id = case when piece_kind = 'block_hour' then resource_id end
     where bucket = 'run' and run_id not in (select run_id from several)
     group by run_id, billing_currency
 ),
@@ -59,9 +59,9 @@ loaded as (
         row_number() over (partition by maker.run_id order by run.started_at, run.run_id) as part_no,
         count(*) over (partition by maker.run_id) as part_count
     from dim_run as run
-    join ledger as own on own.run_id = run.run_id
     join dim_run as compiler on compiler.run_id = run.compile_run_id and compiler.purpose = 'compile_only'
-    join ledger as maker on maker.run_id = compiler.run_id and maker.billing_currency = own.billing_currency
+    join ledger as maker on maker.run_id = compiler.run_id
+    semi join ledger as own on own.run_id = run.run_id and own.billing_currency = maker.billing_currency
     where run.purpose <> 'compile_only'
 ),
 
@@ -77,11 +77,12 @@ billed as (select run_id from ledger union all select run_id from several),
 
 -- In a comparison a billed run bears an equal part of what was compiled for it, on each basis.
 precompiled as (
-    select run.run_id, maker.list_cost_usd, maker.effective_cost_usd, maker.billed_cost_usd, maker.billing_currency,
-        count(*) over (partition by compiler.run_id) as part_count
+    select run.run_id, maker.list_cost_usd, maker.effective_cost_usd, maker.billed_cost_usd,
+        coalesce(maker.billing_currency, own.billing_currency) as billing_currency, count(*) over (partition by compiler.run_id) as part_count
     from dim_run as run
     join dim_run as compiler on compiler.run_id = run.compile_run_id and compiler.purpose = 'compile_only'
     left join ledger as maker on maker.run_id = compiler.run_id
+    left join ledger as own on own.run_id = run.run_id
     where run.purpose <> 'compile_only'
         and run.run_id in (select run_id from billed) and compiler.run_id in (select run_id from billed)
 )
@@ -115,5 +116,4 @@ left join several on several.run_id = run.run_id
 left join dim_run as compiler on compiler.run_id = run.compile_run_id
 left join hardware on hardware.run_id = run.run_id
 left join shared on shared.run_id = run.run_id and shared.billing_currency = ledger.billing_currency
-left join precompiled on precompiled.run_id = run.run_id
-    and coalesce(precompiled.billing_currency, ledger.billing_currency) = ledger.billing_currency
+left join precompiled on precompiled.run_id = run.run_id and precompiled.billing_currency = ledger.billing_currency

@@ -6,19 +6,26 @@ with billed as (
     where bucket = 'run' and piece_kind = 'instance_hour' and evidence <> 'type_match'
 ),
 
+-- A job is recorded by its ARN or by its name.
+named as (
+    select *, resource_id as recorded_id from billed
+    union
+    select *, job_name(resource_id) from billed
+),
+
 machine as (
     select stay.run_id, stay.resource_id, stay.is_any_machine,
-        coalesce(stay.instance_type, billed.instance_type, 'unknown') as instance_type, true as is_recorded
+        coalesce(stay.instance_type, named.instance_type, 'unknown') as instance_type, true as is_recorded
     from stg_tracker__resource as stay
-    left join billed
-        on billed.run_id = stay.run_id and stay.resource_id in (billed.resource_id, job_name(billed.resource_id))
+    left join named on named.run_id = stay.run_id and named.recorded_id = stay.resource_id
 
     union
 
     select billed.run_id, billed.resource_id, false, billed.instance_type, false
     from billed
-    anti join stg_tracker__resource as stay
-        on stay.run_id = billed.run_id and stay.resource_id in (billed.resource_id, job_name(billed.resource_id))
+    anti join (select named.run_id, named.resource_id from named
+        join stg_tracker__resource as stay on stay.run_id = named.run_id and stay.resource_id = named.recorded_id) as recorded
+        on recorded.run_id = billed.run_id and recorded.resource_id = billed.resource_id
 ),
 
 typed as (

@@ -72,8 +72,8 @@ claimed as (
     from (select recorded.* from recorded
         left join billed on billed.resource_id = recorded.resource_id
         -- A Spot instance that AWS takes back within its first hour costs nothing.
-        anti join stg_tracker__attempt as attempt on billed.resource_id is null and attempt.end_reason like '%spot%'
-            and attempt.run_id = recorded.run_id and unix_ms(attempt.started_at) <= recorded.started_ms
+        anti join stg_tracker__attempt as attempt on attempt.end_reason like '%spot%'
+            and attempt.run_id = case when billed.resource_id is null then recorded.run_id end and unix_ms(attempt.started_at) <= recorded.started_ms
             and unix_ms(attempt.ended_at) between recorded.ended_ms and recorded.started_ms + 3600000
         -- A job is billed for its runs' time and no other, as AWS counts it; runs share an unlisted machine by time.
         where not coalesce(billed.is_job or billed.accelerator_family = 'unknown', false)

@@ -101,8 +101,8 @@ declared as (
     from whole as focus
     left join plan
         on plan.billing_period = focus.billing_period and plan.billing_account_id = focus.billing_account_id
-        and plan.billing_currency = focus.billing_currency and plan.commitment_id = focus.commitment_id
-        and focus.is_plan
+        and plan.billing_currency = focus.billing_currency
+        and plan.commitment_id = case when focus.is_plan then focus.commitment_id end
 )
 
 select

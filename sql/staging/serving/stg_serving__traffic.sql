@@ -20,4 +20,4 @@ left join serving_server as server
     and traffic.started_at >= server.started_at and traffic.started_at < server.ended_at
 left join ref_instance_type as accelerator on accelerator.instance_type = replace(server.instance_type, 'ml.', '')
 left join ref_bedrock_model as listed
-    on traffic.server_id is null and listed.billed_model = bedrock_model_id(traffic.model)
+    on listed.billed_model = case when traffic.server_id is null then bedrock_model_id(traffic.model) end

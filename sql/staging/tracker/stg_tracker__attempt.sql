@@ -46,9 +46,9 @@ taken as (
     select stay.run_id, stay.attempt_no, min(greatest(stay.last_seen_at, other.joined_at)) as taken_at
     from open_stay as stay
     join tracker_resource as other on other.resource_id = stay.resource_id and other.run_id <> stay.run_id
-    left join open_stay as shared on shared.run_id = other.run_id and shared.resource_id = other.resource_id
-        and shared.accelerators_used is not null and stay.accelerators_used is not null
-        and other.joined_at <= stay.last_seen_at
+    left join open_stay as shared on shared.run_id = other.run_id and shared.accelerators_used is not null
+        and shared.resource_id = case when stay.accelerators_used is not null and other.joined_at <= stay.last_seen_at
+            then other.resource_id end
     left join tracker_attempt as holder on holder.run_id = other.run_id and holder.attempt_no = other.attempt_no
     where greatest(other.joined_at, coalesce(other.left_at, holder.ended_at, holder.last_seen_at, other.joined_at)) > stay.last_seen_at
         and shared.run_id is null
