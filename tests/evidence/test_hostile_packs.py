@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import stat
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -211,6 +213,18 @@ def test_a_member_of_two_names_is_refused(pack: Path) -> None:
     out.write_bytes(out.read_bytes().replace(b"README.txt|.exe", b"README.txt\0.exe"))
     assert members(out).keys() == members(pack).keys()
     assert "'README.txt' is not an ordinary file, 1 file in all" in str(refused(out))
+
+
+def test_a_member_with_another_unicode_name_is_refused(pack: Path) -> None:
+    """`unzip` writes the file under this name: nothing proves the lock, so any text could become a report."""
+    info = zipfile.ZipInfo("requirements.lock")
+    other = b"reports/training_cost.html"
+    field = struct.pack("<BL", 1, zlib.crc32(b"requirements.lock")) + other
+    # After the times of the file, as Info-ZIP writes them.
+    info.extra = struct.pack("<HHBL", 0x5455, 5, 1, 0) + struct.pack("<HH", 0x7075, len(field)) + field
+    held = members(pack)["requirements.lock"]
+    error = refused(with_entry(pack, info, held, without="requirements.lock"))
+    assert "'requirements.lock' is not an ordinary file, 1 file in all" in str(error)
 
 
 def test_a_member_never_takes_the_place_of_another(pack: Path, tmp_path: Path) -> None:
