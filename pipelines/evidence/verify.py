@@ -161,10 +161,12 @@ def _other_texts(pack: Pack, published: Publication) -> Iterator[Difference]:
 
 def _unproven(pack: Pack) -> Iterator[str]:
     """What a pack states and neither its inputs nor this installation show."""
-    yield f"the publication time ({PUBLICATION})"
+    yield f"the publication time and the configuration ({PUBLICATION})"
     files = "the sha256 of delivered files that the pack includes" if pack.about["has_bills"] else "the sha256 of bills"
     yield f"everything in {INPUTS} except {files}"
     yield f"the warnings of reading the sources ({PUBLICATION})"
+    if not pack.about["not_recomputed"]:
+        yield f"what was published before ({BEFORE}), on which {', '.join(restated_marts())} rest"
     of_runs = {*RAW_TABLES} if has_all_logs(pack, pack.json(INPUTS)) else set()
     rows = {name.split("/")[1]: pl.read_parquet(BytesIO(pack.read(name))).height for name in pack.below(RECORDS)}
     if unread := sorted(table for table, count in rows.items() if count and table not in of_runs):

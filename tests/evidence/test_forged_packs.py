@@ -121,9 +121,11 @@ def test_what_a_reader_opens_first_is_compared_and_what_nothing_proves_is_named(
     verify(rewritten(pack, place, sealed=True), None, Console())
     unproven = capsys.readouterr().out.partition("Not verified, because the pack contains no proof: ")[2]
     for named in (
-        "the publication time",
+        "the publication time and the configuration",
         "everything in inputs.json except the sha256",
         "the warnings of reading",
+        # A sealed baseline of twice the hours would double a saving.
+        "what was published before (before), on which detail_baseline, ",
         "requirements.lock",
     ):
         assert named in " ".join(unproven.split())
