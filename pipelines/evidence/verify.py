@@ -8,9 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipelines.base.console import Console
 from pipelines.base.errors import CheckError, UsageError, counted, shown
+from pipelines.base.limits import UNPACK_RATIO, most_bytes
 from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.evidence.archive import MANIFEST, Pack
@@ -36,7 +39,7 @@ from pipelines.evidence.reports import other_reports
 from pipelines.ingest.runs.records import UNREAD
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
-from pipelines.models.catalog import PUBLISHED_KEYS, RAW_TABLES, Model, load_catalog
+from pipelines.models.catalog import PUBLISHED_KEYS, RAW_TABLES, SCHEMAS, Model, load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.revision import code_revision, has_our_models
 from pipelines.present.csv_text import csv_text
@@ -58,6 +61,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         published = published_in(pack)
         _refuse_misread(pack, published)
         _refuse_unnamed(pack, published)
+        _refuse_unreadable(pack)
         if pack.about["has_pseudonyms"]:
             raise UsageError(
                 f"{path} is intact and its models are those of this version, but it has pseudonyms instead of account "
@@ -125,6 +129,20 @@ def _refuse_unnamed(pack: Pack, published: Publication) -> None:
     before = {name for name in pack.below(BEFORE) if has_before and _BEFORE.fullmatch(name)}
     if names := sorted({*pack.members} - named - before):
         raise pack.error(f"no record of the pack names {shown(names[0])}{_and_more(names)}")
+
+
+def _refuse_unreadable(pack: Pack) -> None:
+    """CheckError for a table that is not Parquet, or has more values than tables of its bytes have."""
+    for name in (name for folder in (*SCHEMAS, RECORDS, BEFORE) for name in pack.below(folder)):
+        if name.endswith(".parquet"):
+            content = pack.read(name)
+            try:
+                table = pq.read_metadata(BytesIO(content))
+            except (pa.ArrowException, OSError):
+                raise pack.error(f"{name} is not a complete Parquet file") from None
+            # A value counts at least a byte, also where one stands for a million.
+            if table.num_rows * table.num_columns > most_bytes(len(content)):
+                raise pack.error(f"{name} unpacks to more than {UNPACK_RATIO} times its bytes")
 
 
 def _misread(pack: Pack, key: str) -> CheckError:

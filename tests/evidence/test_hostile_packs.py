@@ -12,8 +12,9 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
+import polars as pl
 import pytest
-from support.packs import members, refused, rewritten
+from support.packs import as_parquet, members, refused, rewritten
 
 from pipelines.base.errors import CheckError
 from pipelines.evidence.archive import Pack
@@ -169,6 +170,24 @@ def test_a_file_that_no_record_of_the_pack_names_is_refused(pack: Path, home: Pa
 
     message = refused_as_forged(pack, change, home)
     assert "no record of the pack names " in message and message.endswith("; have the pack sent again.")
+
+
+@pytest.mark.parametrize("name", ["marts/mart_run_cost.parquet", "records/tracker_epoch/"])
+def test_a_table_that_is_no_parquet_is_refused_by_its_name(pack: Path, home: Path, name: str) -> None:
+    def change(held: Members) -> None:
+        held[next(one for one in held if one.startswith(name))] = b"PAR1 evil PAR1"
+
+    assert "is not a complete Parquet file; have the pack sent again." in refused_as_forged(pack, change, home)
+
+
+def test_a_small_table_of_a_hundred_million_values_is_refused(pack: Path, home: Path) -> None:
+    """5 million rows of 20 columns take some kilobytes; 64 MiB may always be unpacked."""
+    rows = pl.DataFrame({f"c{number}": [None] for number in range(20)}).select(pl.all().repeat_by(5_000_000).explode())
+
+    def change(held: Members) -> None:
+        held["marts/mart_run_cost.parquet"] = as_parquet(rows)
+
+    assert "mart_run_cost.parquet unpacks to more than 200 times its bytes" in refused_as_forged(pack, change, home)
 
 
 def test_bills_in_a_pack_that_states_to_have_none_are_refused(pack: Path, home: Path) -> None:
