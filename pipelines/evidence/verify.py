@@ -69,14 +69,15 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
             )
         with TemporaryDirectory(prefix="trainledger-verify-") as folder:
             builder, built = rebuild(pack, Path(folder), settings, console)
+            redrawn: list[str] = []
             found = [
                 *_other_texts(pack, published),
                 *_other_digests(pack),
                 *_other_records(pack, Path(folder) / "logs", published),
-                *_all_differences(pack, published, builder, built),
+                *_all_differences(pack, published, builder, built, redrawn),
             ]
             figures = sum(_rebuilt(builder, mart).height * _rebuilt(builder, mart).width for mart in _marts(pack))
-        unproven = "; ".join(_unproven(pack))
+        unproven = "; ".join(_unproven(pack, redrawn))
     lost = pack.about["not_recomputed"]
     if found:
         console.table(pl.DataFrame(found[:SHOWN], schema=list(Difference._fields), orient="row"))
@@ -177,7 +178,7 @@ def _other_texts(pack: Pack, published: Publication) -> Iterator[Difference]:
             yield Difference(member, "", "", "other text", f"the text that {PUBLICATION} and this version give")
 
 
-def _unproven(pack: Pack) -> Iterator[str]:
+def _unproven(pack: Pack, redrawn: Sequence[str]) -> Iterator[str]:
     """What a pack states and neither its inputs nor this installation show."""
     yield f"the publication time and the configuration ({PUBLICATION})"
     files = "the sha256 of delivered files that the pack includes" if pack.about["has_bills"] else "the sha256 of bills"
@@ -194,6 +195,8 @@ def _unproven(pack: Pack) -> Iterator[str]:
         yield f"the published runs in {RECORDS}/{UNREAD} that are no longer recorded"
     if LOCK in pack.members and pack.read(LOCK) != our_lock():
         yield LOCK
+    if redrawn:
+        yield f"lengths and places in the charts of {', '.join(redrawn)}, which fonts or a forger changed"
 
 
 def _other_digests(pack: Pack) -> Iterator[Difference]:
@@ -220,7 +223,7 @@ def _other_records(pack: Pack, place: Path, published: Publication) -> Iterator[
 
 
 def _all_differences(
-    pack: Pack, published: Publication, builder: Builder, built: Sequence[Built]
+    pack: Pack, published: Publication, builder: Builder, built: Sequence[Built], redrawn: list[str]
 ) -> Iterator[Difference]:
     for mart in _marts(pack):
         packed = pl.read_parquet(BytesIO(pack.read(f"{mart.key}.parquet")))
@@ -233,7 +236,7 @@ def _all_differences(
         with DuckDBEngine() as engine:
             for mart in _marts(pack):
                 engine.view(mart.name, builder.lake.files(mart.key))
-            yield from other_reports(engine, published, pack)
+            yield from other_reports(engine, published, pack, redrawn)
 
 
 def _other_checks(published: Publication, built: Sequence[Built]) -> Iterator[Difference]:
