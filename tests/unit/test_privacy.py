@@ -284,7 +284,8 @@ def test_the_dashboard_shows_no_bill_lines_as_delivered(built: Path) -> None:
     with pytest.raises(UsageError, match="shows bill lines as delivered"):
         render(reader, "explain", {"kind": "month", "word": "2026-07"})
     # Nor does a figure lead there.
-    assert "kind=month" not in render(reader, "ledger", {})
+    ledger = render(reader, "ledger", {})
+    assert "kind=month" not in ledger and "links to the bill lines" not in ledger
 
 
 @pytest.mark.parametrize(
