@@ -1,5 +1,6 @@
 """Clients of AWS, and the errors of their calls in one sentence."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -12,6 +13,8 @@ DENIED = ("UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "403
 _STALE = ("AuthFailure", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId",
           "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException", "InvalidAccessKeyId",
           "InvalidToken")  # fmt: skip
+# The user and password of an address.
+_USER = re.compile(r"(?<=://)[^/\s\"]+@")
 
 
 def aws_session(profile: str | None = None, region: str | None = None) -> Any:
@@ -135,7 +138,7 @@ def code_of(error: BaseException | None) -> str:
 
 
 def sentence_of(error: Exception) -> str:
-    """The first line of an error's message; of one of reading an answer, what is wrong with it."""
+    """The first line of an error's message, without credentials; of one of reading an answer, what is wrong with it."""
     if isinstance(error, KeyError | TypeError):
         return f"its answer has no {error.args[0]}" if isinstance(error, KeyError) else "its answer is malformed"
-    return str(error).rstrip(".").splitlines()[0]
+    return _USER.sub("", str(error).rstrip(".").splitlines()[0])

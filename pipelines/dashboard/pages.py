@@ -38,7 +38,8 @@ def render(reader: Reader, name: str, request: Request, teams: Teams = None) -> 
     """
     as_of = parameters.text(request, "as_of")
     _refuse_withheld(name, teams)
-    return page(reader.read(as_of, teams), name, request, Links(as_of, has_lines=teams is None), as_of)
+    has_lines = teams is None and not reader.warehouse.settings.privacy.pseudonyms
+    return page(reader.read(as_of, teams), name, request, Links(as_of, has_lines=has_lines), as_of)
 
 
 def page(volume: Volume, name: str, request: Request, links: Links, as_of: str = "") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
@@ -28,6 +29,8 @@ _SESSION = (
     # It computes a window over grouped lines by grouping them once more: a second scan of the bill.
     "set disabled_optimizers = 'window_self_join'",
 )
+# The words before a statement that show its plan; with ANALYZE the statement runs.
+_EXPLAIN = re.compile(r"\A\s*explain\b\s*+(analyze\b\s*+)?+(\([\w\s,]*\)\s*+)?+(?!\()", re.IGNORECASE)
 # Days since 1970 of the first and the last day of the calendar.
 _CALENDAR = (date.min.toordinal() - date(1970, 1, 1).toordinal(), date.max.toordinal() - date(1970, 1, 1).toordinal())
 
@@ -193,8 +196,12 @@ class DuckDBEngine(Engine):
         statements = self.connection.extract_statements(sql)
         # A PIVOT becomes two, of which neither has a text.
         written = [statement for statement in statements if statement.query]
-        kinds = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
-        return bool(statements) and len(written) <= 1 and statements[-1].type in kinds
+        if not statements or len(written) > 1:
+            return False
+        if statements[-1].type == duckdb.StatementType.EXPLAIN:
+            explained = _EXPLAIN.sub("", sql)
+            return explained != sql and self._is_one_select(explained)
+        return statements[-1].type == duckdb.StatementType.SELECT
 
     def _run(self, statement: str) -> list[tuple[object, ...]]:
         # Always fetched: DuckDB 2 refuses the connection while a result is open.

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from stat import S_IFMT, S_IFREG
+from struct import unpack_from
 from typing import Any, BinaryIO
 
 from pipelines.base.errors import CheckError, UsageError, shown
@@ -23,6 +24,8 @@ FORM = 1
 # A file that cannot be opened, has another length, or uses an unsupported compression.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError)
 _MANIFEST_BYTES = 64 << 20
+# A second name of an entry, which some programs use and Python may not.
+_UNICODE_PATH = 0x7075
 
 
 def write_archive(out: Path, about: Mapping[str, Any], members: Mapping[str, bytes | Path]) -> str:
@@ -153,7 +156,16 @@ def _no_pack(path: Path) -> UsageError:
 def _is_file(info: zipfile.ZipInfo) -> bool:
     """Whether an entry is an ordinary file, under one name for every program that reads it."""
     # A packer that knows no kinds of files writes none; Python cuts a name at its first NUL.
-    return S_IFMT(info.external_attr >> 16) in (0, S_IFREG) and "\0" not in info.orig_filename
+    is_plain = S_IFMT(info.external_attr >> 16) in (0, S_IFREG) and "\0" not in info.orig_filename
+    return is_plain and _UNICODE_PATH not in _extra_fields(info.extra)
+
+
+def _extra_fields(extra: bytes) -> Iterator[int]:
+    """The ids of the fields that follow the name of an entry."""
+    while len(extra) >= 4:
+        kind, size = unpack_from("<HH", extra)
+        yield kind
+        extra = extra[4 + size :]
 
 
 def _sealed(content: bytes | Path) -> dict[str, Any]:

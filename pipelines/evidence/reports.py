@@ -20,7 +20,7 @@ REPORTS = "reports"
 _CHART = re.compile(r'<svg role="img" aria-label="[^"]*" [^<>]*\bclass="marks".*?</svg>', re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>")
 _MEASURE = re.compile(
-    r"""(?<=\s)(?!aria-)([\w:-]+)="(?:[-+0-9.,eE%\s]|px|(?:translate|rotate|scale|matrix)\([-+0-9.,eE\s]*\))*"|"""
+    r"""(?<=\s)(?!aria-|[\w-]*opacity)([\w:-]+)="(?:[-+0-9.,eE%\s]|px|(?:translate|rotate|scale|matrix)\([-+0-9.,eE\s]*\))*"|"""
     r"""(?<=\s)(d)="[-+0-9.,\sMmLlHhVvCcSsQqTtAaZzeE]*\""""
 )
 _ID = re.compile(r"""((?:\sid="|url\(#)c)[0-9a-f]{8}-""")
@@ -36,8 +36,11 @@ def report_members(engine: Engine, published: Publication, month: str | None) ->
     return members
 
 
-def other_reports(engine: Engine, published: Publication, pack: Pack) -> Iterator[Difference]:
-    """Where a report in a pack is not what the rebuilt tables of `engine` give, or the PDF differs from the page."""
+def other_reports(engine: Engine, published: Publication, pack: Pack, redrawn: list[str]) -> Iterator[Difference]:
+    """Where a report in a pack is not what the rebuilt tables of `engine` give, or the PDF differs from the page.
+
+    Adds to `redrawn` the reports of which only the drawing of a chart differs.
+    """
     for kind in known_reports():
         member = f"{REPORTS}/{kind}"
         try:
@@ -47,6 +50,8 @@ def other_reports(engine: Engine, published: Publication, pack: Pack) -> Iterato
         page = report_page(engine.query, published, kind, pack.about.get("month"))
         if unmeasured(page) != unmeasured(packed):
             yield Difference(f"{member}.html", "", *_first_other(packed, page))
+        elif page != packed:
+            redrawn.append(kind)
         try:
             printed = paper(packed, kind, published)
         except ValueError:

@@ -8,9 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipelines.base.console import Console
 from pipelines.base.errors import CheckError, UsageError, counted, shown
+from pipelines.base.limits import UNPACK_RATIO, most_bytes
 from pipelines.config.settings import Settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.evidence.archive import MANIFEST, Pack
@@ -36,7 +39,7 @@ from pipelines.evidence.reports import other_reports
 from pipelines.ingest.runs.records import UNREAD
 from pipelines.models.build import Builder
 from pipelines.models.built import Built
-from pipelines.models.catalog import PUBLISHED_KEYS, RAW_TABLES, Model, load_catalog
+from pipelines.models.catalog import PUBLISHED_KEYS, RAW_TABLES, SCHEMAS, Model, load_catalog
 from pipelines.models.contract import load_contract
 from pipelines.models.revision import code_revision, has_our_models
 from pipelines.present.csv_text import csv_text
@@ -58,6 +61,7 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
         published = published_in(pack)
         _refuse_misread(pack, published)
         _refuse_unnamed(pack, published)
+        _refuse_unreadable(pack)
         if pack.about["has_pseudonyms"]:
             raise UsageError(
                 f"{path} is intact and its models are those of this version, but it has pseudonyms instead of account "
@@ -65,14 +69,15 @@ def verify(path: Path, settings: Settings | None, console: Console) -> None:
             )
         with TemporaryDirectory(prefix="trainledger-verify-") as folder:
             builder, built = rebuild(pack, Path(folder), settings, console)
+            redrawn: list[str] = []
             found = [
                 *_other_texts(pack, published),
                 *_other_digests(pack),
                 *_other_records(pack, Path(folder) / "logs", published),
-                *_all_differences(pack, published, builder, built),
+                *_all_differences(pack, published, builder, built, redrawn),
             ]
             figures = sum(_rebuilt(builder, mart).height * _rebuilt(builder, mart).width for mart in _marts(pack))
-        unproven = "; ".join(_unproven(pack))
+        unproven = "; ".join(_unproven(pack, redrawn))
     lost = pack.about["not_recomputed"]
     if found:
         console.table(pl.DataFrame(found[:SHOWN], schema=list(Difference._fields), orient="row"))
@@ -127,6 +132,20 @@ def _refuse_unnamed(pack: Pack, published: Publication) -> None:
         raise pack.error(f"no record of the pack names {shown(names[0])}{_and_more(names)}")
 
 
+def _refuse_unreadable(pack: Pack) -> None:
+    """CheckError for a table that is not Parquet, or has more values than tables of its bytes have."""
+    for name in (name for folder in (*SCHEMAS, RECORDS, BEFORE) for name in pack.below(folder)):
+        if name.endswith(".parquet"):
+            content = pack.read(name)
+            try:
+                table = pq.read_metadata(BytesIO(content))
+            except (pa.ArrowException, OSError):
+                raise pack.error(f"{name} is not a complete Parquet file") from None
+            # A value counts at least a byte, also where one stands for a million.
+            if table.num_rows * table.num_columns > most_bytes(len(content)):
+                raise pack.error(f"{name} unpacks to more than {UNPACK_RATIO} times its bytes")
+
+
 def _misread(pack: Pack, key: str) -> CheckError:
     problem = f"is {pack.about[key]!a:.80}, which is not a valid value" if key in pack.about else "is missing"
     return pack.error(f"{key!r} of {MANIFEST} {problem}")
@@ -159,12 +178,14 @@ def _other_texts(pack: Pack, published: Publication) -> Iterator[Difference]:
             yield Difference(member, "", "", "other text", f"the text that {PUBLICATION} and this version give")
 
 
-def _unproven(pack: Pack) -> Iterator[str]:
+def _unproven(pack: Pack, redrawn: Sequence[str]) -> Iterator[str]:
     """What a pack states and neither its inputs nor this installation show."""
-    yield f"the publication time ({PUBLICATION})"
+    yield f"the publication time and the configuration ({PUBLICATION})"
     files = "the sha256 of delivered files that the pack includes" if pack.about["has_bills"] else "the sha256 of bills"
     yield f"everything in {INPUTS} except {files}"
     yield f"the warnings of reading the sources ({PUBLICATION})"
+    if not pack.about["not_recomputed"]:
+        yield f"what was published before ({BEFORE}), on which {', '.join(restated_marts())} rest"
     of_runs = {*RAW_TABLES} if has_all_logs(pack, pack.json(INPUTS)) else set()
     rows = {name.split("/")[1]: pl.read_parquet(BytesIO(pack.read(name))).height for name in pack.below(RECORDS)}
     if unread := sorted(table for table, count in rows.items() if count and table not in of_runs):
@@ -174,6 +195,8 @@ def _unproven(pack: Pack) -> Iterator[str]:
         yield f"the published runs in {RECORDS}/{UNREAD} that are no longer recorded"
     if LOCK in pack.members and pack.read(LOCK) != our_lock():
         yield LOCK
+    if redrawn:
+        yield f"lengths and places in the charts of {', '.join(redrawn)}, which fonts or a forger changed"
 
 
 def _other_digests(pack: Pack) -> Iterator[Difference]:
@@ -200,7 +223,7 @@ def _other_records(pack: Pack, place: Path, published: Publication) -> Iterator[
 
 
 def _all_differences(
-    pack: Pack, published: Publication, builder: Builder, built: Sequence[Built]
+    pack: Pack, published: Publication, builder: Builder, built: Sequence[Built], redrawn: list[str]
 ) -> Iterator[Difference]:
     for mart in _marts(pack):
         packed = pl.read_parquet(BytesIO(pack.read(f"{mart.key}.parquet")))
@@ -213,7 +236,7 @@ def _all_differences(
         with DuckDBEngine() as engine:
             for mart in _marts(pack):
                 engine.view(mart.name, builder.lake.files(mart.key))
-            yield from other_reports(engine, published, pack)
+            yield from other_reports(engine, published, pack, redrawn)
 
 
 def _other_checks(published: Publication, built: Sequence[Built]) -> Iterator[Difference]:

@@ -13,7 +13,6 @@ import typer
 from typer.core import TyperGroup
 
 from pipelines.base.console import Console
-from pipelines.base.errors import UsageError
 from pipelines.config.options import Config, Csv, Json, checked_day, checked_month, form_of, settings_of
 
 
@@ -133,11 +132,6 @@ def _explain(
     from pipelines.present.csv_text import print_csv
 
     console, warehouse = Console(), Warehouse(settings)
-    if settings.privacy.pseudonyms:
-        raise UsageError(
-            "`explain` shows bill lines as delivered, and [privacy] requires pseudonyms; use a configuration without "
-            "[privacy]."
-        )
     published = published_of(warehouse)
     with open_marts(warehouse, published) as marts:
         question = question_of(marts, kind, word, options)

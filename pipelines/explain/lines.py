@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from pipelines.base.errors import CheckError
+from pipelines.base.errors import CheckError, UsageError
 from pipelines.base.paths import below
 from pipelines.base.sql import quoted
 from pipelines.engine import Engine
@@ -69,9 +69,14 @@ def question_of(marts: Engine, kind: str, word: Any, options: Mapping[str, str |
 def behind(warehouse: Warehouse, publication: Publication, question: Question) -> Iterator[Explanation]:
     """The lines behind a question, from the bill of the publication.
 
-    UsageError when they are in several currencies, or none in that of the question; SourceError when a delivery of the
-    publication is no longer stored.
+    UsageError when they are in several currencies, or none in that of the question, and where [privacy] has pseudonyms;
+    SourceError when a delivery of the publication is no longer stored.
     """
+    if warehouse.settings.privacy.pseudonyms:
+        raise UsageError(
+            "`explain` shows bill lines as delivered, and [privacy] requires pseudonyms; use a configuration without "
+            "[privacy]."
+        )
     builder = Builder(warehouse.as_published(publication))
     condition, of_lines = question.condition, question.line_condition or question.condition
     with TemporaryDirectory(prefix="trainledger-") as folder, DuckDBEngine() as engine:

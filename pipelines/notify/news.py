@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from pipelines.base import resources
+from pipelines.base.console import printable
 from pipelines.base.groups import grouped
 from pipelines.base.resources import monthly_reports
 from pipelines.config.access import Teams
@@ -39,7 +40,8 @@ class Notice:
 
     @property
     def text(self) -> str:
-        return "\n".join(one.line for one in self.news)
+        # A line is one notification, whatever a run or a team is called.
+        return "\n".join(printable(one.line) for one in self.news)
 
 
 # Older months are not reported when notifications are switched on.

@@ -3,6 +3,7 @@
 The FOCUS export writes its own, from the engine, and keeps to the same pattern.
 """
 
+import json
 import re
 import sys
 
@@ -14,6 +15,8 @@ from pipelines.config.options import Form
 
 # What a spreadsheet takes for the start of a formula, or skips to find one behind it; some read full-width signs alike.
 FORMULA = r"^[=+\-@＝＋－＠\t\r\n]"
+# What may be such a character as a terminal obeys; JSON has them as escapes.
+_UNPRINTED = re.compile(r"[^ -~]")
 _TEXT = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
 
 
@@ -38,8 +41,12 @@ def print_rows(frame: pl.DataFrame, form: Form) -> None:
     """Write the rows to standard output as JSON or CSV; UsageError where the form cannot hold a column."""
     try:
         if form == "json":
-            sys.stdout.write(frame.write_json() + "\n")
+            sys.stdout.write(_UNPRINTED.sub(_escaped, frame.write_json()) + "\n")
         else:
             print_csv(frame)
     except pl.exceptions.PolarsError as error:
         raise UsageError(f"--{form} cannot hold a column ({error}); cast it to varchar.") from None
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import stat
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
+import polars as pl
 import pytest
-from support.packs import members, refused, rewritten
+from support.packs import as_parquet, members, refused, rewritten
 
 from pipelines.base.errors import CheckError
 from pipelines.evidence.archive import Pack
@@ -169,6 +172,24 @@ def test_a_file_that_no_record_of_the_pack_names_is_refused(pack: Path, home: Pa
     assert "no record of the pack names " in message and message.endswith("; have the pack sent again.")
 
 
+@pytest.mark.parametrize("name", ["marts/mart_run_cost.parquet", "records/tracker_epoch/"])
+def test_a_table_that_is_no_parquet_is_refused_by_its_name(pack: Path, home: Path, name: str) -> None:
+    def change(held: Members) -> None:
+        held[next(one for one in held if one.startswith(name))] = b"PAR1 evil PAR1"
+
+    assert "is not a complete Parquet file; have the pack sent again." in refused_as_forged(pack, change, home)
+
+
+def test_a_small_table_of_a_hundred_million_values_is_refused(pack: Path, home: Path) -> None:
+    """5 million rows of 20 columns take some kilobytes; 64 MiB may always be unpacked."""
+    rows = pl.DataFrame({f"c{number}": [None] for number in range(20)}).select(pl.all().repeat_by(5_000_000).explode())
+
+    def change(held: Members) -> None:
+        held["marts/mart_run_cost.parquet"] = as_parquet(rows)
+
+    assert "mart_run_cost.parquet unpacks to more than 200 times its bytes" in refused_as_forged(pack, change, home)
+
+
 def test_bills_in_a_pack_that_states_to_have_none_are_refused(pack: Path, home: Path) -> None:
     def change(held: Members) -> None:
         manifest = json.loads(held["manifest.json"])
@@ -211,6 +232,18 @@ def test_a_member_of_two_names_is_refused(pack: Path) -> None:
     out.write_bytes(out.read_bytes().replace(b"README.txt|.exe", b"README.txt\0.exe"))
     assert members(out).keys() == members(pack).keys()
     assert "'README.txt' is not an ordinary file, 1 file in all" in str(refused(out))
+
+
+def test_a_member_with_another_unicode_name_is_refused(pack: Path) -> None:
+    """`unzip` writes the file under this name: nothing proves the lock, so any text could become a report."""
+    info = zipfile.ZipInfo("requirements.lock")
+    other = b"reports/training_cost.html"
+    field = struct.pack("<BL", 1, zlib.crc32(b"requirements.lock")) + other
+    # After the times of the file, as Info-ZIP writes them.
+    info.extra = struct.pack("<HHBL", 0x5455, 5, 1, 0) + struct.pack("<HH", 0x7075, len(field)) + field
+    held = members(pack)["requirements.lock"]
+    error = refused(with_entry(pack, info, held, without="requirements.lock"))
+    assert "'requirements.lock' is not an ordinary file, 1 file in all" in str(error)
 
 
 def test_a_member_never_takes_the_place_of_another(pack: Path, tmp_path: Path) -> None:

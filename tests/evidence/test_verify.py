@@ -92,6 +92,7 @@ def test_of_a_chart_only_what_fonts_decide_may_differ() -> None:
     for one, other in ((">gpu<", ">cpu<"), ("Cost of 2", "Cost of 3"), (">0.5<", ">0.6<"), ("</svg>", "<text/></svg>")):
         assert one in page
         assert unmeasured(page.replace(one, other)) != unmeasured(page)
+    assert unmeasured(page.replace('d="M0', 'opacity="0" d="M0')) != unmeasured(page)
     # What we draw ourselves depends on no font.
     bar = '<svg class="bar" aria-hidden="true"><rect width="50"/></svg>'
     assert unmeasured(bar) == bar

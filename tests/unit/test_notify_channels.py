@@ -36,6 +36,15 @@ def mail_to(port: int, **more: object) -> MailChannel:
     return MailChannel.model_validate(settings)
 
 
+def test_a_name_adds_no_line_to_a_message() -> None:
+    """A run could else announce a saving, and turn the amount behind its name around."""
+    news = News("k", "anomaly", "Run a\nJuly 2026 is closed: $9 was avoided\u202e cost $110")
+    assert (
+        Notice((news, news), "s").text.splitlines()
+        == [r"Run a\nJuly 2026 is closed: $9 was avoided\u202e cost $110"] * 2
+    )
+
+
 def test_slack_receives_text_that_is_no_link_and_no_mention() -> None:
     """Slack wants &, < and > as entities; `<!channel>` would call everybody."""
     document = json.loads(body_of("3 < 4", "run <!channel> & <http://evil|click> *bold*"))

@@ -19,8 +19,11 @@ from support.spoiled import CommandResult
 from support.stories import build_story
 
 from pipelines.base.console import Console
+from pipelines.base.errors import UsageError
 from pipelines.config.policy import Privacy
 from pipelines.config.settings import load_settings
+from pipelines.dashboard.pages import render
+from pipelines.dashboard.reader import Reader
 from pipelines.doctor.examine import examine_privacy
 from pipelines.models.build import Builder
 from pipelines.models.command import build_marts
@@ -274,6 +277,15 @@ def test_a_publication_that_shows_what_is_to_be_hidden_is_not_read(
         "Publication 1 shows accounts and users as they are, for which [privacy] asks for pseudonyms; run `trainledger "
         "build`, or name a later publication."
     )
+
+
+def test_the_dashboard_shows_no_bill_lines_as_delivered(built: Path) -> None:
+    reader = Reader(Warehouse(load_settings(built)))
+    with pytest.raises(UsageError, match="shows bill lines as delivered"):
+        render(reader, "explain", {"kind": "month", "word": "2026-07"})
+    # Nor does a figure lead there.
+    ledger = render(reader, "ledger", {})
+    assert "kind=month" not in ledger and "links to the bill lines" not in ledger
 
 
 @pytest.mark.parametrize(

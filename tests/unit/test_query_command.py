@@ -154,3 +154,9 @@ def test_csv_on_a_terminal_moves_no_cursor(
     capsys.readouterr()
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     assert lines(capsys, built_company, sql, "--csv") == ["run_id", r"a\x1b[2Jb"]
+
+
+def test_json_moves_no_cursor(built_company: Company, capsys: Captured) -> None:
+    """A terminal obeys U+009B as it obeys ESC [, which alone JSON must escape."""
+    (text,) = lines(capsys, built_company, "select 'é' || chr(155) || '2J' || chr(8238) as run_id", "--json")
+    assert text == r'[{"run_id":"é\u009b2J\u202e"}]'

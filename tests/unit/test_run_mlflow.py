@@ -203,6 +203,17 @@ def test_a_folder_needs_mlflow(tmp_path: Path, monkeypatch) -> None:
         read_runs(source(str(tmp_path)))
 
 
+def test_a_link_in_a_folder_is_refused(tmp_path: Path, monkeypatch) -> None:
+    """Else a tag of a run would show any file that the build may read."""
+    (tmp_path / "0" / "run" / "tags").mkdir(parents=True)
+    (tmp_path / "0" / "run" / "artifacts").symlink_to("/")
+    (tmp_path / "0" / "run" / "tags" / "owner").symlink_to("/etc/hostname")
+    monkeypatch.setattr(shutil, "which", lambda name: "/bin/true")
+    for read in (runs_fingerprint, read_runs):
+        with pytest.raises(SourceError, match=r"tags/owner is a link; replace it by what it leads to"):
+            read(source(str(tmp_path)))
+
+
 @needs_server
 def test_a_run_source_that_is_no_address_is_refused(server: str) -> None:
     with pytest.raises(UsageError, match="is neither an http address of MLflow nor its mlruns folder or SQLite"):

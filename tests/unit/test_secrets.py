@@ -13,12 +13,14 @@ from threading import Thread
 from typing import Any, ClassVar
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 from support.commands import run_command
 from support.lazily import Lazily
 from support.mailboxes import smtp_server, webhook_server
 from support.small_company import found
 
 from pipelines.base.address import redacted
+from pipelines.base.aws import sentence_of
 from pipelines.config.settings import load_settings
 
 dg, definitions = Lazily("dagster"), Lazily("pipelines.definitions")
@@ -183,3 +185,8 @@ def test_no_secret_is_written_or_printed(
 )
 def test_an_address_is_shown_without_what_opens_it(uri: Any, expected: Any) -> None:
     assert redacted(uri) == expected
+
+
+def test_a_store_that_does_not_answer_is_named_without_what_opens_it() -> None:
+    error = EndpointConnectionError(endpoint_url="http://u:p@s3.acme.dev:1/b?prefix=a@b")
+    assert sentence_of(error) == 'Could not connect to the endpoint URL: "http://s3.acme.dev:1/b?prefix=a@b"'

@@ -15,7 +15,7 @@ import sqlite3
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,6 +34,8 @@ _HISTORY_PAGE = 25_000
 _TIMEOUT = (5, 60)
 _TRIES = 4
 _LONGEST_WAIT = 60
+# The folder of a run that holds its files, and no records.
+_ARTIFACTS = "artifacts"
 
 
 def state(source: RunSource) -> str:
@@ -244,8 +246,17 @@ def served(path: Path, where: str) -> Iterator[str]:
 
 def _recorded(path: Path) -> Iterator[tuple[str, str]]:
     for folder, below, names in os.walk(path):
-        below[:] = [name for name in below if name != "artifacts"]
+        _left_out(folder, [*below, *names])
+        below[:] = [name for name in below if name != _ARTIFACTS]
         yield from ((folder, name) for name in names)
+
+
+def _left_out(folder: str, names: Sequence[str]) -> tuple[str, ...]:
+    """What of a folder is not read. SourceError for a link: any file of this machine could become a tag of a run."""
+    for name in names:
+        if name != _ARTIFACTS and (link := Path(folder, name)).is_symlink():
+            raise SourceError(f"{link} is a link; replace it by what it leads to (nothing outside is read).")
+    return (_ARTIFACTS,)
 
 
 def _copy(path: Path, folder: Path, store: str) -> tuple[str, ...]:
@@ -257,7 +268,7 @@ def _copy(path: Path, folder: Path, store: str) -> tuple[str, ...]:
         ):
             source.backup(copy)
         return "db", "upgrade", store
-    shutil.copytree(path, folder / "mlruns", ignore=shutil.ignore_patterns("artifacts"))
+    shutil.copytree(path, folder / "mlruns", ignore=_left_out)
     return "migrate-filestore", "--source", str(folder), "--target", store
 
 
