@@ -170,6 +170,19 @@ def test_a_run_may_name_the_block_its_node_is_of() -> None:
     assert ask(RUN, "fct_ledger", bill, *windows, runs=runs) == [(100,)]
 
 
+def test_an_hour_that_names_no_block_is_of_the_one_whose_window_has_it() -> None:
+    """Blocks of 40 and 400, four hours each; the hour 0 is in the window of the first alone: 40 / 4. The hour 4 is in
+    both where the first lasts half an hour longer, and in the window of the first or of a block without one: unknown.
+    """
+    bill = [fee("40"), fee("400", OTHER), used(0)]
+    later = {**window(8, 1, "cr-0e1f"), "started_at": at(4 * HOUR_MS)}
+    assert ask(RUN, "fct_ledger", bill, window(4, 1), later) == [(10,)]
+    runs = tracker([Stay(0, "i-0d", None, 4 * HOUR_MS, 5 * HOUR_MS)])
+    long = {**window(4, 1), "ended_at": at(9 * HOUR_MS // 2)}
+    for windows in (long, later), (long,):
+        assert ask(RUN, "fct_ledger", [*bill[:2], used(4)], *windows, runs=runs) == [(None,)]
+
+
 def test_a_fee_and_a_refund_that_name_no_block_are_of_the_only_one() -> None:
     held = {**window(4, 1), "account_id": "000033334444", "instance_type": "p5.48xlarge"}
     bill = [fee("40", ""), fee("-20", "", "Refund"), used(0)]
