@@ -47,7 +47,11 @@ def build(**table: pl.DataFrame) -> pl.DataFrame:
         instance_count=pl.col("instance_count").cast(pl.Int64),
     )
     billed = _billed(table["fct_charge"], fee, table["stg_tracker__stay_monthly"], declared)
-    hours = billed.group_by(_HOUR).agg(pl.col("use_ms").sum(), pl.col("is_unused").any().alias("has_unused"))
+    hours = (
+        billed.filter(pl.col("use_ms") > 0)
+        .group_by(_HOUR)
+        .agg(pl.col("use_ms").sum(), pl.col("is_unused").any().alias("has_unused"))
+    )
     inferred = inferred_windows(hours, fee, table["ref_list_price"], {*declared["block_id"]})
     shown = inferred.select(
         "block_id",

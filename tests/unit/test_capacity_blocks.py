@@ -151,6 +151,13 @@ def test_unused_hours_of_a_block_without_its_fee_are_of_unknown_cost() -> None:
     assert ask(cost, name, [{**used(0), **unused}, fee("40")]) == [(False, 40)]
 
 
+def test_a_block_of_which_the_bill_has_no_time_keeps_its_fee_unused() -> None:
+    """A line of its unused time with an amount of 0 shows neither instances nor a window; the price would fit."""
+    none = {**used(0, amount="0"), "line_item_usage_type": "USW2-UnusedBox:p5.48xlarge", "line_item_resource_id": BLOCK}
+    cost = "select sum(effective_cost_usd) from fct_ledger where bucket = 'capacity_unused'"
+    assert ask(cost, "fct_ledger", [fee("40"), none]) == [(40,)]
+
+
 def test_the_fee_of_an_ultraserver_pays_for_the_hours_of_its_instances() -> None:
     """Facts 3.5: u-p6e-gb200x72 is of p6e-gb200.36xlarge. Two used hours of 4800.00, one of them the run's; how many of
     its instances a price counts is not known, so no window is inferred from it.
