@@ -138,7 +138,7 @@ def sentence(check: Mapping[str, Any], owners: Mapping[str, str] | None = None) 
 def _failure(title: str, name: str) -> str:
     """What failed, of a check whose title is what must hold."""
     for suffix, (rule, failure) in _FAILURES.items():
-        if name.endswith(suffix):
+        if name.removesuffix("_warn").endswith(suffix):
             return title.replace(rule, failure)
     return title
 

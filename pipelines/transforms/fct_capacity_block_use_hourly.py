@@ -39,7 +39,6 @@ _WINDOW = {"block_id": pl.String, "started_ms": pl.Int64, "ended_ms": pl.Int64, 
 def build(**table: pl.DataFrame) -> pl.DataFrame:
     """Uses as (block_id, hour_started_at, resource_id, is_unused), the cuts of their units, and the inferred window."""
     fee = table["fct_capacity_block_fee"]
-    billed = _billed(table["fct_charge"], fee, table["stg_tracker__stay_monthly"])
     blocks = table["stg_aws__capacity_reservation"].filter(pl.col("reservation_kind") != "odcr")
     declared = blocks.drop_nulls(["started_at", "ended_at"]).select(
         block_id="reservation_id",
@@ -47,7 +46,12 @@ def build(**table: pl.DataFrame) -> pl.DataFrame:
         ended_ms=pl.col("ended_at").dt.epoch("ms"),
         instance_count=pl.col("instance_count").cast(pl.Int64),
     )
-    hours = billed.group_by(_HOUR).agg(pl.col("use_ms").sum(), pl.col("is_unused").any().alias("has_unused"))
+    billed = _billed(table["fct_charge"], fee, table["stg_tracker__stay_monthly"], declared)
+    hours = (
+        billed.filter(pl.col("use_ms") > 0)
+        .group_by(_HOUR)
+        .agg(pl.col("use_ms").sum(), pl.col("is_unused").any().alias("has_unused"))
+    )
     inferred = inferred_windows(hours, fee, table["ref_list_price"], {*declared["block_id"]})
     shown = inferred.select(
         "block_id",
@@ -63,20 +67,34 @@ def _moment(ms: str) -> pl.Expr:
     return pl.from_epoch(ms, "ms").cast(pl.Datetime("us"))
 
 
-def _billed(charge: pl.DataFrame, fee: pl.DataFrame, recorded: pl.DataFrame) -> pl.DataFrame:
+def _billed(charge: pl.DataFrame, fee: pl.DataFrame, recorded: pl.DataFrame, declared: pl.DataFrame) -> pl.DataFrame:
     """Hours on the bill by block.
 
-    Where neither the bill nor the run names it, it is the only one of that type that the account bought.
+    Where neither the bill nor the run names it, it is the only one of that type that the account bought, else the only
+    one whose declared window may have the hour.
     """
-    of_type = (
-        fee.filter(pl.col("charge_category") != "Refund")
-        .group_by("account_id", instance_type="used_instance_type")
-        .agg(pl.col("block_id").min().alias("bought_block_id"), pl.col("block_id").n_unique().alias("block_count"))
+    of_type = ["account_id", "instance_type"]
+    bought = fee.filter(pl.col("charge_category") != "Refund").select(
+        "account_id", instance_type="used_instance_type", bought_block_id="block_id"
+    )
+    windows = declared.select(
+        bought_block_id="block_id", from_hour=_moment("started_ms").dt.truncate("1h"), to=_moment("ended_ms")
+    )
+    is_only = pl.col("bought_block_id").n_unique().over(of_type) == 1
+    has_hour = pl.col("hour_started_at").is_between("from_hour", "to", closed="left").fill_null(True)
+    possible = (
+        charge.select(*of_type, "hour_started_at")
+        .unique()
+        .join(bought.unique().with_columns(is_only=is_only), on=of_type)
+        .join(windows, on="bought_block_id", how="left")
+        .filter(pl.col("is_only") | has_hour)
+        .group_by(*of_type, "hour_started_at")
+        .agg(pl.col("bought_block_id").min(), pl.col("bought_block_id").n_unique().alias("block_count"))
         .filter(block_count=1)
     )
     return (
         charge.join(recorded, on="resource_id", how="left")
-        .join(of_type, on=["account_id", "instance_type"], how="left")
+        .join(possible, on=[*of_type, "hour_started_at"], how="left")
         .with_columns(block_id=pl.coalesce("capacity_reservation_id", "recorded_block_id", "bought_block_id"))
         .filter(pl.col("block_id").is_not_null())
         .group_by(*_HOUR, "resource_id", "is_unused")

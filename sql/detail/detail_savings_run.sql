@@ -25,18 +25,15 @@ with ended as (
 run as (
     select
         run.run_id, run.workload_id, coalesce(run.billing_currency, 'USD') as billing_currency, run.ended_date, run.job_id, run.job_run_count, run.is_last_run,
-        run.job_target_count, run.job_epoch_count, run.job_million_token_count, run.has_job_failed, run.epoch_unit,
-        run.epoch_completed_count, run.tokens_seen_count, run.effective_cost_usd, run.cost_to_target_usd,
-        run.target_duration_ms, run.unbilled_hours, run.is_free, run.compile_part_usd, run.list_compile_part_usd,
-        run.status in ('failed', 'killed', 'abandoned', 'unknown')
-            or coalesce(run.purpose in ('compile_only', 'eval_only'), false) as does_no_unit,
-        run.instance_type, coalesce(run.region_id, baseline.region_id) as run_region_id,
+        run.job_target_count, run.job_epoch_count, run.job_million_token_count, run.has_job_failed, run.epoch_unit, run.tokens_seen_count,
+        run.epoch_completed_count, run.effective_cost_usd, run.cost_to_target_usd, run.target_duration_ms, run.unbilled_hours, run.is_free,
+        run.compile_part_usd, run.list_compile_part_usd, run.ended_at, run.instance_type, coalesce(run.region_id, baseline.region_id) as run_region_id,
+        run.status in ('failed', 'killed', 'abandoned', 'unknown') or coalesce(run.purpose in ('compile_only', 'eval_only'), false) as does_no_unit,
         ratio(case when baseline.unit_measure = 'cost_to_target' and run.target_duration_ms is not null
             then run.target_accelerator_hours else run.accelerator_hours end, run.accelerator_count) as instance_hours,
-        baseline.baseline_name, baseline.baseline_version, baseline.baseline_instance_type, baseline.baseline_evidence,
-        baseline.region_id, baseline.unit_measure, baseline.hours_per_unit, baseline.hours_low_per_unit,
-        baseline.hours_high_per_unit, baseline.success_hours_per_unit, baseline.baseline_paid_ratio,
-        baseline.missing_evidence
+        baseline.baseline_name, baseline.baseline_version, baseline.baseline_instance_type, baseline.baseline_evidence, baseline.region_id,
+        baseline.unit_measure, baseline.hours_per_unit, baseline.hours_low_per_unit, baseline.hours_high_per_unit,
+        baseline.success_hours_per_unit, baseline.baseline_paid_ratio, baseline.missing_evidence
     from ended as run
     join detail_baseline as baseline
         on baseline.workload_id = run.workload_id and baseline.frozen_date <= run.ended_date and baseline.is_configured
@@ -44,28 +41,31 @@ run as (
 ),
 
 price as (
-    select
-        run.run_id,
-        max_by(book.price_per_hour_usd, book.from_date) filter (where book.instance_type = run.baseline_instance_type
-            and book.region_id = run.region_id) as price_per_hour_usd,
-        max_by(book.price_per_hour_usd, book.from_date) filter (where book.instance_type = run.instance_type
-            and book.region_id = run.run_region_id) as run_price_per_hour_usd
+    select run.run_id,
+        max_by(book.price_per_hour_usd, book.from_date)
+            filter (where book.instance_type = run.baseline_instance_type and book.region_id = run.region_id) as price_per_hour_usd,
+        max_by(book.price_per_hour_usd, book.from_date)
+            filter (where book.instance_type = run.instance_type and book.region_id = run.run_region_id) as run_price_per_hour_usd
     from run
     join mart_price_book as book
-        on book.offer = 'on_demand' and book.instance_type in (run.baseline_instance_type, run.instance_type)
-        and book.from_date <= run.ended_date
+        on book.offer = 'on_demand' and book.instance_type in (run.baseline_instance_type, run.instance_type) and book.from_date <= run.ended_date
     group by run.run_id
 ),
 
+-- Changes after a delivery that had all use of the run: new use of an open month, or a run recorded late, corrects nothing.
 restated as (
-    select run_id, billing_currency, sum(cost_change_usd) as restated_cost_usd from detail_restated_figure
-    where cost_basis = 'effective' and run_id is not null
-    group by run_id, billing_currency
+    select figure.run_id, figure.billing_currency, sum(figure.cost_change_usd) as restated_cost_usd
+    from detail_restated_figure as figure join run on run.run_id = figure.run_id
+    semi join fct_restatement as whole
+        on whole.payer_account_id = figure.payer_account_id and whole.billing_month = figure.billing_month
+        and whole.billing_currency = figure.billing_currency and whole.delivery_no < figure.delivery_no
+        and whole.usage_until_at >= least(run.ended_at, cast(figure.billing_month as timestamp) + interval 1 month)
+    where figure_table = 'mart_run_cost' and cost_basis = 'effective' and before_cost_usd <> 0 and after_cost_usd <> 0
+    group by figure.run_id, figure.billing_currency
 ),
 
 counted as (
-    select
-        run.*, cast(date_trunc('month', run.ended_date) as date) as month_date,
+    select run.*, cast(date_trunc('month', run.ended_date) as date) as month_date,
         coalesce(restated.restated_cost_usd, 0) as restated_cost_usd,
         -- Only a run that failed, or that serves others, did no unit; what another did not record is unknown.
         cast(case

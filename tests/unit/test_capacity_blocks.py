@@ -151,6 +151,13 @@ def test_unused_hours_of_a_block_without_its_fee_are_of_unknown_cost() -> None:
     assert ask(cost, name, [{**used(0), **unused}, fee("40")]) == [(False, 40)]
 
 
+def test_a_block_of_which_the_bill_has_no_time_keeps_its_fee_unused() -> None:
+    """A line of its unused time with an amount of 0 shows neither instances nor a window; the price would fit."""
+    none = {**used(0, amount="0"), "line_item_usage_type": "USW2-UnusedBox:p5.48xlarge", "line_item_resource_id": BLOCK}
+    cost = "select sum(effective_cost_usd) from fct_ledger where bucket = 'capacity_unused'"
+    assert ask(cost, "fct_ledger", [fee("40"), none]) == [(40,)]
+
+
 def test_the_fee_of_an_ultraserver_pays_for_the_hours_of_its_instances() -> None:
     """Facts 3.5: u-p6e-gb200x72 is of p6e-gb200.36xlarge. Two used hours of 4800.00, one of them the run's; how many of
     its instances a price counts is not known, so no window is inferred from it.
@@ -168,6 +175,19 @@ def test_a_run_may_name_the_block_its_node_is_of() -> None:
     windows = window(4, 1), window(4, 1, "cr-0e1f")
     # 400 over four hours; the two blocks of the account alone would not show whose the hour is.
     assert ask(RUN, "fct_ledger", bill, *windows, runs=runs) == [(100,)]
+
+
+def test_an_hour_that_names_no_block_is_of_the_one_whose_window_has_it() -> None:
+    """Blocks of 40 and 400, four hours each; the hour 0 is in the window of the first alone: 40 / 4. The hour 4 is in
+    both where the first lasts half an hour longer, and in the window of the first or of a block without one: unknown.
+    """
+    bill = [fee("40"), fee("400", OTHER), used(0)]
+    later = {**window(8, 1, "cr-0e1f"), "started_at": at(4 * HOUR_MS)}
+    assert ask(RUN, "fct_ledger", bill, window(4, 1), later) == [(10,)]
+    runs = tracker([Stay(0, "i-0d", None, 4 * HOUR_MS, 5 * HOUR_MS)])
+    long = {**window(4, 1), "ended_at": at(9 * HOUR_MS // 2)}
+    for windows in (long, later), (long,):
+        assert ask(RUN, "fct_ledger", [*bill[:2], used(4)], *windows, runs=runs) == [(None,)]
 
 
 def test_a_fee_and_a_refund_that_name_no_block_are_of_the_only_one() -> None:

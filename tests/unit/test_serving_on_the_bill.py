@@ -105,6 +105,18 @@ def test_a_month_has_a_cost_per_token_only_if_each_day_may_count(
         assert made.ask(read, name) == [expected]
 
 
+def test_traffic_newer_than_the_bill_is_no_traffic_without_a_cost() -> None:
+    """The bill ends at 12:00: the hour from 11:00 on another machine lacks its cost, that from 12:00 its delivery."""
+    gone = {"server_id": "gone", "model": "m", "resource_id": "i-0b", "started_at": TEN + HOUR}
+    ahead = {"server_id": "ahead", "model": "m", "resource_id": "i-0a", "started_at": TEN + 2 * HOUR}
+    serving, hours = served(gone, ahead), "detail_serving_capacity_hourly"
+    contract = load_contract(f"detail/{hours}")
+    (check,) = (check for check in contract.checks if check.name == "tokens_without_cost")
+    with Lab({MONTH: [machine(0), machine(1)]}, {}, serving=serving) as made:
+        warned = made.ask(failing_rows(check, hours), hours, *contract.reads)
+    assert warned == [("gone", TEN + HOUR, 1_000_000)]
+
+
 def test_a_server_on_two_machines_in_an_hour_has_a_cost_per_token() -> None:
     """Half an hour on each of two machines at 55.04, each billed for it: 55.04 for 2 million tokens."""
     half = {

@@ -117,6 +117,7 @@ def test_a_month_is_no_day_and_a_time_has_its_zone(name: str, value: object, sho
         ("a_usd_not_null", "a_usd is never null", "a_usd is null"),
         ("a_usd_not_negative", "a_usd is never negative", "a_usd is negative"),
         ("kind_in_set", "kind is one of gpu, cpu", "kind is not one of gpu, cpu"),
+        ("kind_in_set_warn", "kind is one of gpu", "kind is not one of gpu"),
         ("a_ratio_between", "a_ratio lies between 0 and 1", "a_ratio does not lie between 0 and 1"),
     ],
 )

@@ -35,7 +35,9 @@ still_up as (
         min(billed.ended_at) filter (where billed.is_end) > max(billed.bill_ended_at) - interval 1 hour as is_up
     from open_stay as stay
     join billed on coalesce(job_name(billed.resource_id), billed.resource_id) = coalesce(job_name(stay.resource_id), stay.resource_id)
-        and (billed.resource_id = stay.resource_id or job_name(stay.resource_id) is null) and billed.ended_at > stay.last_seen_at
+        and (billed.resource_id = stay.resource_id or job_name(stay.resource_id) is null)
+        -- Records may be newer than the bill.
+        and billed.ended_at > least(stay.last_seen_at, billed.bill_ended_at - interval 1 hour)
     group by stay.run_id, stay.attempt_no, stay.resource_id
     having min(billed.started_at) <= max(stay.last_seen_at)
 ),
