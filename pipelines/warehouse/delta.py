@@ -55,6 +55,8 @@ class DeltaTables:
         self._store = store
         # A table's log is read once: a commit goes on from the version that was seen, None where there was no table.
         self._seen: dict[str, DeltaTable | None] = {}
+        # An opened table keeps the credentials it was opened with, which may expire before the commit.
+        self._opened_with: dict[str, dict[str, str] | None] = {}
 
     def files(self, table: str, version: int | None = None) -> tuple[int, list[DataFile]]:
         """The newest version, or the one wanted, and its files; -1 and none when there is no such table.
@@ -81,6 +83,8 @@ class DeltaTables:
 
         with self._errors(table):
             delta = self._seen.pop(table) if table in self._seen else self._open(table)
+            if delta and self._opened_with[table] != self._store.delta_options():
+                delta = self._open(table, delta.version())
             while True:
                 try:
                     return self._replace(table, delta, files, schema, periods)
@@ -172,7 +176,7 @@ class DeltaTables:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
-        options = self._store.delta_options()
+        options = self._opened_with[table] = self._store.delta_options()
 
         def opened() -> DeltaTable | None:
             try:
