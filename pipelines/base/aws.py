@@ -12,6 +12,7 @@ DENIED = ("UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "403
 _STALE = ("AuthFailure", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId",
           "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidSignatureException", "InvalidAccessKeyId",
           "InvalidToken")  # fmt: skip
+_CLOCK = ("RequestTimeTooSkewed", "RequestInTheFuture")
 
 
 def aws_session(profile: str | None = None, region: str | None = None) -> Any:
@@ -123,6 +124,8 @@ def error_of(error: Exception, where: str, permission: str, fixes: Mapping[str, 
         return SourceError(f"{where}: access is denied; grant {permission}.")
     if code in _STALE:
         return SourceError(f"{where}: the credentials are not accepted; renew them or check `profile`.")
+    if code in _CLOCK:
+        return SourceError(f"{where}: the clock of this machine differs from that of AWS; set it.")
     if fixes and code in fixes:
         return SourceError(f"{where}: {fixes[code]}.")
     return UnreachableError(f"{where}: {permission} answered {code}; try again later or check the permissions.")
