@@ -179,7 +179,8 @@ class S3Store(Store):
         return f"{self.prefix}/{key}" if self.prefix else key
 
     def _object(self, key: str) -> dict[str, str]:
-        return {"Bucket": self.bucket, "Key": self._at(checked_name(key, self.location))}
+        # A listed key that is refused is a fault of that object alone.
+        return {"Bucket": self.bucket, "Key": self._at(checked_name(key, self.location, error=MalformedError))}
 
     @cached_property
     def _region(self) -> str:
