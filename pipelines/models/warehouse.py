@@ -20,6 +20,7 @@ from pipelines.base.address import is_s3
 from pipelines.base.code import code_digest
 from pipelines.base.errors import TrainledgerError, UsageError, is_full, shown_bytes
 from pipelines.base.parse import parse_json
+from pipelines.base.parse_cache import cache_folder
 from pipelines.base.paths import below
 from pipelines.engine import open_engine
 from pipelines.warehouse.lake import Lake
@@ -43,6 +44,8 @@ _FIXED_BYTES, _PER_BILL_BYTE = 32 << 20, 6
 _PRIVATE_TABLES = ("raw", "staging", "core", "private")
 PRIVATE = ("raw", "staging", "cache", "checks/raw", *(f"tables/{layer}" for layer in _PRIVATE_TABLES))
 
+_CACHE_FIX = "set HOME or XDG_CACHE_HOME to a folder that can be written"
+
 
 class Warehouse:
     """Everything below `warehouse.location`, and a local work folder (the same one when it is a folder)."""
@@ -55,9 +58,8 @@ class Warehouse:
         try:
             self.work.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(
-                f"{self.work} cannot be made ({error.strerror}); choose another location under [warehouse]."
-            ) from None
+            fix = _CACHE_FIX if is_s3(options.location) else "choose another location under [warehouse]"
+            raise UsageError(f"{self.work} cannot be made ({error.strerror}); {fix}.") from None
         self.lake = Lake(self.store, self.work / "cache")
         # Answers of APIs by source: a build queries each source once.
         self.answered: dict[str, Any] = {}
@@ -241,9 +243,11 @@ def _refuse_unveiled(warehouse: Warehouse, published: Publication) -> None:
 
 
 def work_folder(location: str, endpoint_url: str | None) -> Path:
-    """The local work folder of a warehouse."""
+    """The local work folder of a warehouse; UsageError where one on S3 has no folder to be in."""
     if not is_s3(location):
         return Path(location)
+    if (cache := cache_folder()) is None:
+        raise UsageError(f"{location} needs a cache on this machine and the user has no home; {_CACHE_FIX}.")
     # Two stores may each have a bucket of this name.
     name = hashlib.sha256(f"{endpoint_url or ''} {location}".encode()).hexdigest()[:16]
-    return Path.home() / ".cache" / "trainledger" / name
+    return cache / name

@@ -19,7 +19,7 @@ from pipelines.base.errors import SourceError, UsageError, is_full, shown_bytes
 from pipelines.cli import _explained
 from pipelines.config.settings import load_settings
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.warehouse import Warehouse
+from pipelines.models.warehouse import Warehouse, work_folder
 
 
 def test_a_full_disk_is_found_behind_every_library() -> None:
@@ -46,6 +46,16 @@ def test_a_full_disk_names_the_folder_and_what_the_bill_takes(built_company: Com
         raise OSError(ENOSPC, "No space left on device")
     with pytest.raises(SourceError, match="as it is"), warehouse.disk_errors():
         raise SourceError("as it is")
+
+
+def test_a_warehouse_on_s3_without_a_home_names_the_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As of a container whose user is in no list."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert work_folder("s3://acme/w", None).parent == tmp_path / "trainledger"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr("pipelines.models.warehouse.cache_folder", lambda: None)
+    with pytest.raises(UsageError, match=r"s3://acme/w needs a cache .*; set HOME or XDG_CACHE_HOME"):
+        work_folder("s3://acme/w", None)
 
 
 def test_a_signal_within_a_query_is_no_failed_check() -> None:
