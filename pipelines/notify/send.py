@@ -70,7 +70,7 @@ def send_news(
             attached: set[str] = set()
             for notice in notices_of(one for one, state in states if state == "open"):
                 files = _files(warehouse, published, notice, attached) if published and channel == "mail" else {}
-                if not dry_run and not _sent(notify, channel, notice, files, record):
+                if not dry_run and not _sent(notify, channel, notice, files, record, say):
                     is_elsewhere = True
                     continue
                 count += 1
@@ -134,19 +134,29 @@ class Record:
         return f"notices/{self._channel}/{hashlib.sha256(news.key.encode()).hexdigest()[:32]}.json"
 
 
-def _sent(notify: Notify, channel: str, notice: Notice, files: Mapping[str, bytes], record: Record) -> bool:
+def _sent(
+    notify: Notify,
+    channel: str,
+    notice: Notice,
+    files: Mapping[str, bytes],
+    record: Record,
+    say: Callable[[str], None],
+) -> bool:
     """Send a message; False where another process is sending it."""
     if not record.claim(notice.news):
         return False
+    refused: list[str] = []
     try:
         if channel == "slack" and notify.slack:
             post(notify.slack, notice.subject, notice.text)
         elif notify.mail:
-            send(notify.mail, message_of(notify.mail, notice, datetime.now(UTC), files))
+            refused = send(notify.mail, message_of(notify.mail, notice, datetime.now(UTC), files))
     except BaseException:
         record.release(notice.news)
         raise
     record.done(notice.news)
+    for address in refused:
+        say(f"The mail server refuses {address}, who did not get it; check `recipients` under [notify.mail].")
     return True
 
 
