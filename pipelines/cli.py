@@ -138,4 +138,7 @@ def _explained(error: Exception) -> tuple[str, int]:
         return f"The disk is full ({error}); free space and run it again.", UsageError.exit_code
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}; check its permissions and the disk.", UsageError.exit_code
+    # Pydantic, while it reads the settings, reports a signal in words of its own.
+    if "KeyboardInterrupt" in str(error):
+        return _STOPPED, _INTERRUPTED
     return f"Unexpected {type(error).__name__}: {error}; run again with --debug.", 1

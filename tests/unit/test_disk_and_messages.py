@@ -10,6 +10,7 @@ from errno import ENOSPC
 from pathlib import Path
 
 import pytest
+from pydantic_core import SchemaError
 from support.commands import run_command
 from support.small_company import AUGUST, Company
 from support.spoiled import CommandResult
@@ -58,7 +59,7 @@ def test_a_warehouse_on_s3_without_a_home_names_the_variables(monkeypatch: pytes
         work_folder("s3://acme/w", None)
 
 
-def test_a_signal_within_a_query_is_no_failed_check() -> None:
+def test_a_signal_within_a_library_is_no_failed_check() -> None:
     """The documented exit code of Ctrl-C and SIGTERM is 130; 1 is a failed check."""
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
@@ -68,6 +69,9 @@ def test_a_signal_within_a_query_is_no_failed_check() -> None:
     finally:
         signal.signal(signal.SIGALRM, before)
     assert _explained(stopped.value) == ("Stopped; the next build continues from here.", 130)
+    # As pydantic 2 raises it.
+    schema = SchemaError('Error building "model" validator:\n  SchemaError: Field "security":\n  KeyboardInterrupt: ')
+    assert _explained(schema) == ("Stopped; the next build continues from here.", 130)
 
 
 @pytest.mark.parametrize("words", ["--help", "--version", "query --help"])
