@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 import shutil
 from collections.abc import Collection, Iterator, Mapping
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.base.address import is_s3
 from pipelines.base.code import code_digest
-from pipelines.base.errors import TrainledgerError, UsageError, is_full, shown_bytes
+from pipelines.base.errors import TrainledgerError, UsageError, counted, is_full, shown_bytes
 from pipelines.base.parse import parse_json
 from pipelines.base.parse_cache import cache_folder
 from pipelines.base.paths import below
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 # Disk space of a build: tables, their copy for BI twice, and bill lines in several tables; measured on bills of 9 lines
 # to 36 months, which took 60 to 80% of it. Runs and spilled rows come on top.
 _FIXED_BYTES, _PER_BILL_BYTE = 32 << 20, 6
+# A disk may have room and no place for the names of files.
+_FEW_FILES = 100
 # Folders whose files hold ids as delivered, also where [privacy] has pseudonyms published.
 _PRIVATE_TABLES = ("raw", "staging", "core", "private")
 PRIVATE = ("raw", "staging", "cache", "checks/raw", *(f"tables/{layer}" for layer in _PRIVATE_TABLES))
@@ -172,14 +175,18 @@ class Warehouse:
         except Exception as error:
             if not is_full(error):
                 raise
-            free, folder = min((disk_usage(place).free, place) for place in (self.work, Path(gettempdir())))
-            takes = ""
+            places = (self.work, Path(gettempdir()))
+            free, folder = min((disk_usage(place).free, place) for place in places)
+            room, takes = f"{shown_bytes(free)} free", ""
+            for place, there in ((place, os.statvfs(place)) for place in places):
+                if there.f_files and there.f_favail < _FEW_FILES:
+                    folder, room = place, f"{counted(there.f_favail, 'more file', 'fit')} on it"
             # The sources may be what is unreachable.
             with suppress(TrainledgerError, OSError):
                 bill = sum(item.size for delivery in self.bill.deliveries for item in delivery.objects)
                 takes = f"the warehouse of this bill takes about {shown_bytes(_FIXED_BYTES + _PER_BILL_BYTE * bill)}; "
             raise UsageError(
-                f"{folder}: the disk is full ({shown_bytes(free)} free); {takes}free space or choose another "
+                f"{folder}: the disk is full ({room}); {takes}free space or choose another "
                 "location under [warehouse], and run it again: it continues from here."
             ) from error
 

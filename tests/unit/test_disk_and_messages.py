@@ -8,6 +8,7 @@ import subprocess
 import sys
 from errno import ENOSPC
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pydantic_core import SchemaError
@@ -38,6 +39,18 @@ def test_a_full_disk_is_found_behind_every_library() -> None:
         assert is_full(error)
     assert not is_full(SourceError("/w/a: Permission denied."))
     assert [shown_bytes(count) for count in (4096, 34_000_000, 1_234_000_000_000)] == ["4.1 kB", "34 MB", "1,234 GB"]
+
+
+def test_a_disk_without_room_for_names_of_files_is_named_as_that(
+    built_company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = Warehouse(load_settings(built_company.config))
+    room = {"f_frsize": 4096, "f_blocks": 1000, "f_bfree": 900, "f_bavail": 900, "f_files": 1000}
+    monkeypatch.setattr(
+        "os.statvfs", lambda place: SimpleNamespace(**room, f_favail=0 if place == warehouse.work else 1000)
+    )
+    with pytest.raises(UsageError, match=r"\(0 more files fit on it\)"), warehouse.disk_errors():
+        raise OSError(ENOSPC, "No space left on device")
 
 
 def test_a_full_disk_names_the_folder_and_what_the_bill_takes(built_company: Company) -> None:
