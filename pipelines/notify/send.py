@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
-from pipelines.base.errors import UsageError
+from pipelines.base.errors import TrainledgerError, UsageError
 from pipelines.base.parse import parse_json
 from pipelines.base.resources import monthly_reports
 from pipelines.config.notify import Notify
@@ -44,7 +44,7 @@ def send_news(
     """Send the news of the newest publication and `failures` that a channel has not received yet.
 
     Prints each message by `say`; with `dry_run` nothing is sent or recorded. If a channel fails, the others still
-    receive theirs; then its error is raised and its news stay open.
+    receive theirs; then its error is raised and its news stay open. Of several errors the others are printed.
     """
     if not settings.notify.channels:
         raise UsageError(
@@ -82,6 +82,9 @@ def send_news(
         except Exception as error:
             failed.append(error)
     if failed:
+        # Each channel has a fix of its own.
+        for error in failed[1:]:
+            say(str(error) if isinstance(error, TrainledgerError) else f"Unexpected {type(error).__name__}.")
         raise failed[0]
     return Sent(count, is_elsewhere)
 
