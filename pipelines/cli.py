@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
 import typer
@@ -88,6 +89,9 @@ def main() -> None:
     """Run the command and leave with its exit code."""
     # A container's stop ends like Ctrl-C: what is written stays, what is half written is removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Characters that its encoding lacks, in a locale that is not UTF-8, are written as escapes.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         _check_encoding(sys.argv)
         # Accepted after the command as well, where people add it.
@@ -138,4 +142,7 @@ def _explained(error: Exception) -> tuple[str, int]:
         return f"The disk is full ({error}); free space and run it again.", UsageError.exit_code
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}; check its permissions and the disk.", UsageError.exit_code
+    # Pydantic, while it reads the settings, reports a signal in words of its own.
+    if "KeyboardInterrupt" in str(error):
+        return _STOPPED, _INTERRUPTED
     return f"Unexpected {type(error).__name__}: {error}; run again with --debug.", 1

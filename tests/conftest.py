@@ -174,6 +174,7 @@ def s3(s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
     import boto3
 
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     client = boto3.client("s3", endpoint_url=s3_endpoint)
     client.create_bucket(Bucket="example-billing")
     return client

@@ -15,6 +15,7 @@ _STALE = ("AuthFailure", "ExpiredToken", "ExpiredTokenException", "RequestExpire
           "InvalidToken")  # fmt: skip
 # The user and password of an address.
 _USER = re.compile(r"(?<=://)[^/\s\"]+@")
+_CLOCK = ("RequestTimeTooSkewed", "RequestInTheFuture")
 
 
 def aws_session(profile: str | None = None, region: str | None = None) -> Any:
@@ -126,6 +127,8 @@ def error_of(error: Exception, where: str, permission: str, fixes: Mapping[str, 
         return SourceError(f"{where}: access is denied; grant {permission}.")
     if code in _STALE:
         return SourceError(f"{where}: the credentials are not accepted; renew them or check `profile`.")
+    if code in _CLOCK:
+        return SourceError(f"{where}: the clock of this machine differs from that of AWS; set it.")
     if fixes and code in fixes:
         return SourceError(f"{where}: {fixes[code]}.")
     return UnreachableError(f"{where}: {permission} answered {code}; try again later or check the permissions.")

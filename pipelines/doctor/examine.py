@@ -194,16 +194,18 @@ def examine_warehouse(warehouse: Warehouse, now: datetime) -> Iterator[Finding]:
         summary = f"number {published.number} of {published.published_at:%Y-%m-%d %H:%M} UTC"
         summary += f", {counted(age.days, 'day')} ago"
         yield subject.ok("publication", f"{summary}, {counted(len(months), 'billing month')}.")
+    # Nothing is created by a check: the nearest existing folder decides.
+    work = work_folder(warehouse.location, warehouse.endpoint_url)
+    folder = next(path for path in (work, *work.parents) if path.exists())
+    check, other = "writable", "choose another location"
+    if is_s3(warehouse.location):
+        check, other = "cache", "set XDG_CACHE_HOME to another folder"
+    if os.access(folder, os.W_OK | os.X_OK):
+        yield subject.ok(check, f"{folder} is writable.")
+    else:
+        yield subject.fail(check, f"{folder} is not writable: change its permissions, or {other}.", 2)
     if is_s3(warehouse.location):
         yield from _probed(subject, store, warehouse.location)
-        return
-    # Nothing is created by a check: the nearest existing folder decides.
-    folder = next(path for path in (Path(warehouse.location), *Path(warehouse.location).parents) if path.exists())
-    if os.access(folder, os.W_OK | os.X_OK):
-        yield subject.ok("writable", f"{folder} is writable.")
-    else:
-        fix = "change its permissions, or choose another location"
-        yield subject.fail("writable", f"{folder} is not writable: {fix}.", 2)
 
 
 @until_stopped

@@ -116,9 +116,10 @@ def view_published(engine: Engine, lake: Lake, name: str, key: str, *, is_on_sto
 
 
 def is_copied(warehouse: Warehouse, publication: Publication) -> bool:
-    """Whether `marts.duckdb` is of this publication, and unchanged since."""
+    """Whether `marts.duckdb` is of this publication, and unchanged since; on S3 whether the bucket has one too."""
     copy = warehouse.work / DATABASE
-    return copy.is_file() and datetime.fromtimestamp(copy.stat().st_mtime, UTC) == publication.published_at
+    is_ours = copy.is_file() and datetime.fromtimestamp(copy.stat().st_mtime, UTC) == publication.published_at
+    return is_ours and (not is_s3(warehouse.settings.warehouse.location) or warehouse.store.exists(DATABASE))
 
 
 def refuse_altered(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from pipelines.base.errors import shown
 from pipelines.ingest.runs.records import ASIDE
 from pipelines.models.catalog import PUBLISHED_KEYS, WRITTEN_RAW, load_catalog
-from pipelines.models.records import RECORDS
+from pipelines.models.records import RECORDS, lacks_files
 from pipelines.models.revision import code_revision
 from pipelines.models.warehouse import Warehouse
 from pipelines.warehouse.lake import Publication
@@ -26,18 +26,22 @@ if TYPE_CHECKING:
 
 # The check of stg_tracker__run that finds them.
 _OPEN_RUN = "run_without_a_recorded_end"
+# The result that has the warnings of reading a source.
+_WARNED = "source_without_warnings"
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a refresh would do. `months` are all delivered ones, `changed` those a refresh must look at; `damaged`
-    are files of the newest publication that are gone or cut short."""
+    are files of the newest publication that are gone or cut short; `is_partial` where a record was not there when
+    that one read it."""
 
     inputs: dict[str, object]
     months: tuple[str, ...]
     changed: tuple[str, ...]
     publication: Publication | None
     damaged: tuple[str, ...] = ()
+    is_partial: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -46,8 +50,8 @@ class Plan:
 
     @property
     def is_current(self) -> bool:
-        """Whether there is nothing to do: it was, and its files are complete."""
-        return self.is_known and not self.damaged
+        """Whether there is nothing to do: it was, and its files and what it read are complete."""
+        return self.is_known and not self.damaged and not self.is_partial
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -108,7 +112,9 @@ def plan(warehouse: Warehouse) -> Plan:
     }
     months = tuple(sorted({str(delivery["billing_period"]) for delivery in deliveries}))
     damaged = tuple(warehouse.lake.damaged(publication)) if publication else ()
-    return Plan(inputs, months, _changed(inputs, months, publication), publication, damaged)
+    warned = [check for check in publication.checks if check["check"] == _WARNED] if publication else []
+    is_partial = lacks_files(row["warning"] for check in warned for row in check["sample"])
+    return Plan(inputs, months, _changed(inputs, months, publication), publication, damaged, is_partial)
 
 
 def _changed(inputs: dict, months: tuple[str, ...], publication: Publication | None) -> tuple[str, ...]:
@@ -215,7 +221,7 @@ def _reading_checks(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[
     costs = _tagged_costs(builder) if any(ASIDE in one for _, _, sentences in found for one in sentences) else {}
     for table, period, sentences in found:
         result = CheckResult(
-            check="source_without_warnings",
+            check=_WARNED,
             severity="warn",
             passed=not sentences,
             observed=f"{len(sentences)} warnings",

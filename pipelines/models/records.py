@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import ModuleType
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from pipelines.config.settings import Settings
     from pipelines.ingest.inventory.answers import Inventory
 
+# How stores report a missing file.
+_MISSING = re.compile("No such file or directory|the object does not exist")
 Read = tuple[Mapping[str, pl.DataFrame], Sequence[str]]
 """Each table, and the warnings of reading."""
 
@@ -73,8 +76,8 @@ class Records:
             seals.append(str(datetime.now(UTC).date()))
         fingerprint = hashlib.sha256(repr(seals).encode()).hexdigest()[:16]
         keys = [f"raw/{table}" for table in self.tables]
-        is_known = self._recorded(warehouse) is not None
-        if not is_known or any(lake.fingerprint(key) != fingerprint or not lake.is_whole(key) for key in keys):
+        is_whole = self._recorded(warehouse) is not None and not lacks_files(self.warnings(warehouse))
+        if not is_whole or any(lake.fingerprint(key) != fingerprint or not lake.is_whole(key) for key in keys):
             frames, warnings = self.read(warehouse)
             warehouse.store.write(self._key, json.dumps([*map(shortened, warnings)], indent=1).encode())
             for table, frame in frames.items():
@@ -106,6 +109,11 @@ class Records:
         except ValueError:
             return None
         return found if isinstance(found, list) and all(isinstance(sentence, str) for sentence in found) else None
+
+
+def lacks_files(warnings: Iterable[str]) -> bool:
+    """Whether a file was listed and was not there when it was read: it may be back, as it was."""
+    return any(_MISSING.search(warning) for warning in warnings)
 
 
 def _runs(warehouse: Warehouse) -> Read:

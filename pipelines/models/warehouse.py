@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 import shutil
 from collections.abc import Collection, Iterator, Mapping
@@ -18,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.base.address import is_s3
 from pipelines.base.code import code_digest
-from pipelines.base.errors import TrainledgerError, UsageError, is_full, shown_bytes
+from pipelines.base.errors import TrainledgerError, UsageError, counted, is_full, shown_bytes
 from pipelines.base.parse import parse_json
+from pipelines.base.parse_cache import cache_folder
 from pipelines.base.paths import below
 from pipelines.engine import open_engine
 from pipelines.warehouse.lake import Lake
@@ -39,9 +41,13 @@ if TYPE_CHECKING:
 # Disk space of a build: tables, their copy for BI twice, and bill lines in several tables; measured on bills of 9 lines
 # to 36 months, which took 60 to 80% of it. Runs and spilled rows come on top.
 _FIXED_BYTES, _PER_BILL_BYTE = 32 << 20, 6
+# A disk may have room and no place for the names of files.
+_FEW_FILES = 100
 # Folders whose files hold ids as delivered, also where [privacy] has pseudonyms published.
 _PRIVATE_TABLES = ("raw", "staging", "core", "private")
 PRIVATE = ("raw", "staging", "cache", "checks/raw", *(f"tables/{layer}" for layer in _PRIVATE_TABLES))
+
+_CACHE_FIX = "set HOME or XDG_CACHE_HOME to a folder that can be written"
 
 
 class Warehouse:
@@ -55,9 +61,8 @@ class Warehouse:
         try:
             self.work.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(
-                f"{self.work} cannot be made ({error.strerror}); choose another location under [warehouse]."
-            ) from None
+            fix = _CACHE_FIX if is_s3(options.location) else "choose another location under [warehouse]"
+            raise UsageError(f"{self.work} cannot be made ({error.strerror}); {fix}.") from None
         self.lake = Lake(self.store, self.work / "cache")
         # Answers of APIs by source: a build queries each source once.
         self.answered: dict[str, Any] = {}
@@ -170,14 +175,18 @@ class Warehouse:
         except Exception as error:
             if not is_full(error):
                 raise
-            free, folder = min((disk_usage(place).free, place) for place in (self.work, Path(gettempdir())))
-            takes = ""
+            places = (self.work, Path(gettempdir()))
+            free, folder = min((disk_usage(place).free, place) for place in places)
+            room, takes = f"{shown_bytes(free)} free", ""
+            for place, there in ((place, os.statvfs(place)) for place in places):
+                if there.f_files and there.f_favail < _FEW_FILES:
+                    folder, room = place, f"{counted(there.f_favail, 'more file', 'fit')} on it"
             # The sources may be what is unreachable.
             with suppress(TrainledgerError, OSError):
                 bill = sum(item.size for delivery in self.bill.deliveries for item in delivery.objects)
                 takes = f"the warehouse of this bill takes about {shown_bytes(_FIXED_BYTES + _PER_BILL_BYTE * bill)}; "
             raise UsageError(
-                f"{folder}: the disk is full ({shown_bytes(free)} free); {takes}free space or choose another "
+                f"{folder}: the disk is full ({room}); {takes}free space or choose another "
                 "location under [warehouse], and run it again: it continues from here."
             ) from error
 
@@ -241,9 +250,11 @@ def _refuse_unveiled(warehouse: Warehouse, published: Publication) -> None:
 
 
 def work_folder(location: str, endpoint_url: str | None) -> Path:
-    """The local work folder of a warehouse."""
+    """The local work folder of a warehouse; UsageError where one on S3 has no folder to be in."""
     if not is_s3(location):
         return Path(location)
+    if (cache := cache_folder()) is None:
+        raise UsageError(f"{location} needs a cache on this machine and the user has no home; {_CACHE_FIX}.")
     # Two stores may each have a bucket of this name.
     name = hashlib.sha256(f"{endpoint_url or ''} {location}".encode()).hexdigest()[:16]
-    return Path.home() / ".cache" / "trainledger" / name
+    return cache / name

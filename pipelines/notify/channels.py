@@ -9,6 +9,7 @@ import smtplib
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
@@ -16,13 +17,17 @@ from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from pipelines.base.errors import SourceError, UnreachableError, UsageError
+from pipelines.base.errors import SourceError, UnreachableError, UsageError, counted
 from pipelines.config.notify import MailChannel, SlackChannel
 from pipelines.notify.news import Notice
 
 TRIES = 3
 _TIMEOUT = 30
+# A mail server may look into a mail for so long before it answers (RFC 5321, 4.5.3.2); who gives up sends it twice.
+_ANSWER_TIMEOUT = 600
 _PAUSE = 1.0
+# No more tries after so long: a claim of the message ends after 15 minutes.
+_PATIENCE = 120
 # Slack cuts longer texts.
 _LONGEST = 30_000
 _PASSWORD = "TRAINLEDGER_NOTIFY__MAIL__PASSWORD"
@@ -44,15 +49,19 @@ def message_of(channel: MailChannel, notice: Notice, at: datetime, files: Mappin
     return message
 
 
-def send(channel: MailChannel, message: EmailMessage) -> None:
-    """Send the message; UsageError, SourceError or UnreachableError where that fails."""
+def send(channel: MailChannel, message: EmailMessage) -> list[str]:
+    """Send the message; the recipients that the server refuses while it takes the mail for others.
+
+    UsageError, SourceError or UnreachableError where that fails.
+    """
     where = f"{channel.host}:{channel.port}"
     if channel.username and not channel.password:
         raise UsageError(f"[notify.mail] has a username and no password; set the environment variable {_PASSWORD}.")
+    refused: list[str] = []
 
     def attempt() -> str:
         try:
-            _hand_over(channel, message)
+            refused[:] = _hand_over(channel, message)
             return ""
         except smtplib.SMTPAuthenticationError:
             problem = f"refuses the user name or password; set {_PASSWORD} to the right one"
@@ -73,19 +82,21 @@ def send(channel: MailChannel, message: EmailMessage) -> None:
         raise SourceError(f"{where} {problem}.")
 
     _try(where, attempt)
+    return refused
 
 
 def _try(where: str, attempt: Callable[[], str]) -> None:
     """Try until `attempt` returns no problem; UnreachableError after the last try."""
-    problem = ""
-    for number in range(TRIES):
+    problem, number, begun = "", 0, time.monotonic()
+    while number < TRIES and time.monotonic() - begun < _PATIENCE:
         time.sleep(_PAUSE * number)
+        number += 1
         if not (problem := attempt()):
             return
-    raise UnreachableError(f"{where} {problem}, {TRIES} times; the message is kept for the next time.")
+    raise UnreachableError(f"{where} {problem}, {counted(number, 'time')}; the message is kept for the next time.")
 
 
-def _hand_over(channel: MailChannel, message: EmailMessage) -> None:
+def _hand_over(channel: MailChannel, message: EmailMessage) -> list[str]:
     kind = smtplib.SMTP_SSL if channel.security == "tls" else smtplib.SMTP
     try:
         trust = ssl.create_default_context(cafile=channel.ca_file)
@@ -97,7 +108,15 @@ def _hand_over(channel: MailChannel, message: EmailMessage) -> None:
             server.starttls(context=trust)
         if channel.username and channel.password:
             server.login(channel.username, channel.password.get_secret_value())
-        server.send_message(message)
+        if server.sock:
+            server.sock.settimeout(_ANSWER_TIMEOUT)
+        refused = server.send_message(message)
+        # The mail is on its way, whatever the server answers from here on.
+        if server.sock:
+            server.sock.settimeout(_TIMEOUT)
+        with suppress(smtplib.SMTPServerDisconnected):
+            server.quit()
+    return sorted(refused)
 
 
 class _NoRedirect(HTTPRedirectHandler):

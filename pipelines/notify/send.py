@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
-from pipelines.base.errors import UsageError
+from pipelines.base.errors import TrainledgerError, UsageError
 from pipelines.base.parse import parse_json
 from pipelines.base.resources import monthly_reports
 from pipelines.config.notify import Notify
@@ -44,7 +44,7 @@ def send_news(
     """Send the news of the newest publication and `failures` that a channel has not received yet.
 
     Prints each message by `say`; with `dry_run` nothing is sent or recorded. If a channel fails, the others still
-    receive theirs; then its error is raised and its news stay open.
+    receive theirs; then its error is raised and its news stay open. Of several errors the others are printed.
     """
     if not settings.notify.channels:
         raise UsageError(
@@ -70,7 +70,7 @@ def send_news(
             attached: set[str] = set()
             for notice in notices_of(one for one, state in states if state == "open"):
                 files = _files(warehouse, published, notice, attached) if published and channel == "mail" else {}
-                if not dry_run and not _sent(notify, channel, notice, files, record):
+                if not dry_run and not _sent(notify, channel, notice, files, record, say):
                     is_elsewhere = True
                     continue
                 count += 1
@@ -82,6 +82,9 @@ def send_news(
         except Exception as error:
             failed.append(error)
     if failed:
+        # Each channel has a fix of its own.
+        for error in failed[1:]:
+            say(str(error) if isinstance(error, TrainledgerError) else f"Unexpected {type(error).__name__}.")
         raise failed[0]
     return Sent(count, is_elsewhere)
 
@@ -134,19 +137,29 @@ class Record:
         return f"notices/{self._channel}/{hashlib.sha256(news.key.encode()).hexdigest()[:32]}.json"
 
 
-def _sent(notify: Notify, channel: str, notice: Notice, files: Mapping[str, bytes], record: Record) -> bool:
+def _sent(
+    notify: Notify,
+    channel: str,
+    notice: Notice,
+    files: Mapping[str, bytes],
+    record: Record,
+    say: Callable[[str], None],
+) -> bool:
     """Send a message; False where another process is sending it."""
     if not record.claim(notice.news):
         return False
+    refused: list[str] = []
     try:
         if channel == "slack" and notify.slack:
             post(notify.slack, notice.subject, notice.text)
         elif notify.mail:
-            send(notify.mail, message_of(notify.mail, notice, datetime.now(UTC), files))
+            refused = send(notify.mail, message_of(notify.mail, notice, datetime.now(UTC), files))
     except BaseException:
         record.release(notice.news)
         raise
     record.done(notice.news)
+    for address in refused:
+        say(f"The mail server refuses {address}, who did not get it; check `recipients` under [notify.mail].")
     return True
 
 

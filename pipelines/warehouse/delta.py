@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pipelines.base.aws import error_of
 from pipelines.base.errors import CheckError, SourceError, UnreachableError
 from pipelines.warehouse.part import month_of, part_of, source_of
 from pipelines.warehouse.storage import Store
@@ -27,6 +28,9 @@ _UNREACHABLE = re.compile(
     r"|5\d\d (Internal|Bad|Service|Gateway|Slow)|SlowDown|connection (reset|closed|refused)",
     re.IGNORECASE,
 )
+# The name of an error in an answer of S3, and what a table needs there.
+_ANSWER = re.compile(r"<Code>(\w+)</Code>")
+_PERMISSION = "s3:ListBucket on the bucket, s3:GetObject and s3:PutObject on its objects"
 # A log whose newest entries a store does not list yet.
 _INCOMPLETE = re.compile(r"LogSegment end version|No files in log segment")
 _PAUSES = (0.5, 2.0, 8.0, None)
@@ -55,6 +59,8 @@ class DeltaTables:
         self._store = store
         # A table's log is read once: a commit goes on from the version that was seen, None where there was no table.
         self._seen: dict[str, DeltaTable | None] = {}
+        # An opened table keeps the credentials it was opened with, which may expire before the commit.
+        self._opened_with: dict[str, dict[str, str] | None] = {}
 
     def files(self, table: str, version: int | None = None) -> tuple[int, list[DataFile]]:
         """The newest version, or the one wanted, and its files; -1 and none when there is no such table.
@@ -81,6 +87,8 @@ class DeltaTables:
 
         with self._errors(table):
             delta = self._seen.pop(table) if table in self._seen else self._open(table)
+            if delta and self._opened_with[table] != self._store.delta_options():
+                delta = self._open(table, delta.version())
             while True:
                 try:
                     return self._replace(table, delta, files, schema, periods)
@@ -172,7 +180,7 @@ class DeltaTables:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
-        options = self._store.delta_options()
+        options = self._opened_with[table] = self._store.delta_options()
 
         def opened() -> DeltaTable | None:
             try:
@@ -206,6 +214,13 @@ class DeltaTables:
                 causes = [line.rpartition("↳")[2].removeprefix("\x1b[0m").strip() for line in str(error).splitlines()]
                 reason = next((cause for cause in reversed(causes) if not cause.startswith("<")), causes[-1])
                 raise UnreachableError(f"{where} did not answer ({reason}); run it again, it continues.") from error
+            if answered := _ANSWER.search(str(error)):
+                from botocore.exceptions import ClientError
+
+                found = error_of(ClientError({"Error": {"Code": answered[1]}}, ""), where, _PERMISSION)
+                # Of another answer, the library states more.
+                if not isinstance(found, UnreachableError):
+                    raise found from error
             reason = str(error).splitlines()[0].rstrip(".")
             if _INCOMPLETE.search(reason):
                 fix = "run it again, or restore its _delta_log"

@@ -79,7 +79,8 @@ class Lake:
         self._newest: dict[str, _Version] = {}
         self._listed: dict[str, int] | None = None
         self._still_ours: list[Callable[[], None]] = []
-        self._holds_all = False
+        # The parts it holds; an empty name is the whole.
+        self._held: list[str] = []
 
     def as_published(self, publication: Publication) -> Lake:
         """The same tables as a publication shows them; what was committed since is not seen."""
@@ -251,9 +252,10 @@ class Lake:
     def lock(self, *parts: str, waiting: Waiting | None = None) -> Iterator[None]:
         """Keep other builds out of the warehouse, or of its `parts` alone (`build_lock`).
 
-        BuildBusy names the one that holds it, unless `waiting`. Who holds the whole holds every part.
+        BuildBusy names the one that holds it, unless `waiting`. Who holds the whole or a month holds every part of it.
         """
-        if self._holds_all:
+        wanted = parts or ("",)
+        if all(any(not one or is_within(part, one) for one in self._held) for part in wanted):
             yield
             return
         with build_lock(self._store, self._cache.parent, parts, waiting) as still_ours:
@@ -261,12 +263,12 @@ class Lake:
             self._newest.clear()
             self._listed = None
             self._still_ours.append(still_ours)
-            self._holds_all = not parts
+            self._held += wanted
             try:
                 yield
             finally:
                 self._still_ours.remove(still_ours)
-                self._holds_all = False
+                del self._held[-len(wanted) :]
 
     def _check_hold(self) -> None:
         for still_ours in self._still_ours:

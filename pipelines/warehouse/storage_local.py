@@ -93,7 +93,8 @@ class LocalStore(Store):
         return str(self._root / key)
 
     def _path(self, key: str) -> Path:
-        return below(self._root, key, inner_links=True)
+        # A listed name that is refused is a fault of that file alone.
+        return below(self._root, key, inner_links=True, error=MalformedError)
 
     def _folders(self, start: Path) -> Iterator[tuple[Path, Sequence[os.DirEntry[str]]]]:
         """Each folder from `start` on, with its files; linked ones are not entered."""
@@ -112,7 +113,7 @@ class LocalStore(Store):
     def _listed(self, entry: os.DirEntry[str]) -> os.DirEntry[str]:
         """An entry found below the root: only a link can lead out."""
         if entry.is_symlink():
-            self._path(Path(entry.path).relative_to(self._root).as_posix())
+            below(self._root, Path(entry.path).relative_to(self._root).as_posix(), inner_links=True)
         return entry
 
     def _object(self, key: str, entry: os.DirEntry[str]) -> Object | None:

@@ -18,6 +18,11 @@ from pipelines.warehouse.storage import Object, Store, fresh_file
 T = TypeVar("T")
 
 _PERMISSION = "s3:ListBucket on the bucket and s3:GetObject on its objects"
+# Those of an operation's own; parts of a large object need the one to write it.
+_PERMISSIONS = {"DeleteObject": "s3:DeleteObject on the bucket's objects"} | dict.fromkeys(
+    ("PutObject", "CopyObject", "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"),
+    "s3:PutObject on the bucket's objects",
+)
 _BUFFER_BYTES = 1 << 20
 _GONE = "the object does not exist; have it delivered again"
 _ELSEWHERE = "the bucket is in another region; check `region` and `endpoint_url`"
@@ -174,7 +179,8 @@ class S3Store(Store):
         return f"{self.prefix}/{key}" if self.prefix else key
 
     def _object(self, key: str) -> dict[str, str]:
-        return {"Bucket": self.bucket, "Key": self._at(checked_name(key, self.location))}
+        # A listed key that is refused is a fault of that object alone.
+        return {"Bucket": self.bucket, "Key": self._at(checked_name(key, self.location, error=MalformedError))}
 
     @cached_property
     def _region(self) -> str:
@@ -216,7 +222,8 @@ class S3Store(Store):
             raise
 
     def _error(self, error: Exception, key: str) -> SourceError:
-        found = error_of(error, self.uri(key), _PERMISSION, _FIXES)
+        permission = _PERMISSIONS.get(getattr(error, "operation_name", ""), _PERMISSION)
+        found = error_of(error, self.uri(key), permission, _FIXES)
         # What was removed after it was listed is a fault of that object alone.
         return MalformedError(str(found)) if code_of(error) in _ABSENT else found
 

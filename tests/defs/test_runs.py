@@ -326,6 +326,14 @@ def test_a_month_that_no_source_delivers_is_refused_in_words(company: Company, i
     assert message == "No billing source delivers 2026-09; choose a delivered month (2026-07, 2026-08)."
 
 
+def test_a_month_is_materialized_after_its_source_was_renamed(company: Company, instance: dg.DagsterInstance) -> None:
+    """The step holds the month whose former source it takes out of the tables."""
+    renamed = company.config.read_text().replace('name = "payer"', 'name = "acme"')
+    company.config.write_text(renamed)
+    assert refresh(company, instance, JULY, only=BILLS).success
+    assert not Warehouse(load_settings(company.config)).lake.periods("core/fct_charge")
+
+
 def test_a_failing_error_check_stops_what_is_below_and_the_publication(
     company: Company, instance: dg.DagsterInstance
 ) -> None:

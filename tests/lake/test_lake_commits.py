@@ -12,11 +12,13 @@ import polars as pl
 import pytest
 from support.lake_builds import MONTHLY, WHOLE, seal, staged
 from support.lake_places import Place, actions, builds, commit
+from support.s3_faults import NAMED, s3_faults
 
-from pipelines.base.errors import UnreachableError
+from pipelines.base.errors import SourceError, UnreachableError
 from pipelines.warehouse import delta
 from pipelines.warehouse.lake import Slice
 from pipelines.warehouse.retention import DATA_FILE
+from pipelines.warehouse.storage_s3 import S3Store
 
 
 def test_a_commit_replaces_its_month_and_keeps_the_others(place: Place, tmp_path: Path) -> None:
@@ -45,6 +47,32 @@ def test_a_table_without_months_is_replaced_whole(place: Place, tmp_path: Path) 
     assert builds(lake.files(WHOLE)) == [2]
     assert builds(lake.files(WHOLE, version=first)) == [1]
     assert lake.periods(WHOLE) == []
+
+
+def test_a_commit_has_the_credentials_of_its_time(s3: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a role change every hour; the ones that a table was opened with reach only another address here."""
+    commit(s3.lake(), tmp_path, 1, None)
+    lake, now = s3.lake(), S3Store.delta_options
+    with s3_faults(str(s3.endpoint)) as expired:
+        with monkeypatch.context() as before:
+            before.setattr(S3Store, "delta_options", lambda store: now(store) | {"AWS_ENDPOINT_URL": expired.url})
+            assert lake.fingerprint(WHOLE) == seal(WHOLE, None, 1)
+        expired.begin(lambda request: "500")
+        assert commit(lake, tmp_path, 2, None) == 1
+        assert expired.count == 0
+
+
+@pytest.mark.parametrize(("code", "fix"), [("ExpiredToken", "renew them"), ("AccessDenied", "grant s3:ListBucket")])
+def test_a_table_that_s3_refuses_is_reported_with_the_fix(
+    code: str, fix: str, s3: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(s3.lake(), tmp_path, 1, None)
+    monkeypatch.setitem(NAMED, "503", (400, code))
+    with s3_faults(str(s3.endpoint)) as refusing:
+        lake = Place(s3.location, tmp_path, refusing.url).lake()
+        refusing.begin(lambda request: "503")
+        with pytest.raises(SourceError, match=rf"\A{s3.location}/tables/{WHOLE}: .*{fix}"):
+            lake.fingerprint(WHOLE)
 
 
 def test_a_file_is_named_by_what_it_is_made_from_and_what_it_holds(place: Place, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 import threading
 from collections.abc import Iterator
@@ -24,9 +25,15 @@ from support.ports import free_port
 
 @dataclass
 class Mailbox:
-    """What an SMTP server took; `refusals` are answers it gives before it takes anything."""
+    """What an SMTP server took; `refusals` are answers it gives before it takes anything.
+
+    It does not know `strangers`, and answers after so many `seconds`, to the last word with `farewell`.
+    """
 
     port: int = 0
+    strangers: list[str] = field(default_factory=list)
+    seconds: float = 0
+    farewell: str = "221 Bye"
     mails: list[EmailMessage] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     password: str = ""
@@ -37,7 +44,19 @@ class Mailbox:
         mail = message_from_bytes(envelope.content or b"", policy=policy.default)
         assert isinstance(mail, EmailMessage)
         self.mails.append(mail)
+        await asyncio.sleep(self.seconds)
         return "250 OK"
+
+    async def handle_RCPT(
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if address in self.strangers:
+            return "550 No such user"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_QUIT(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        return self.farewell
 
     def authenticate(self, server: SMTP, session: Session, envelope: Envelope, how: str, given: Any) -> AuthResult:
         is_right = isinstance(given, LoginPassword) and given.password == self.password.encode()

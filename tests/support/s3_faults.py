@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 # What the proxy does to a request. A lost answer is one of a request that was carried out.
 FAULTS = ("500", "503", "reset", "lost answer", "truncation", "stale list", "wrong ETag", "slow")
 _ERROR = '<?xml version="1.0"?><Error><Code>{code}</Code><Message>{code}</Message></Error>'
-_NAMED = {"500": (500, "InternalError"), "503": (503, "SlowDown")}
+NAMED = {"500": (500, "InternalError"), "503": (503, "SlowDown")}
 _HOPS = {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
 
 
@@ -105,9 +105,9 @@ def s3_faults(upstream: str) -> Iterator[Faults]:
         def _serve(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             request, fault = faults.next(self.command, self.path)
-            if fault in _NAMED:
+            if fault in NAMED:
                 faults.struck[fault] += 1
-                status, code = _NAMED[fault]
+                status, code = NAMED[fault]
                 return self._answer(status, [("Content-Type", "application/xml")], _ERROR.format(code=code).encode())
             if fault == "reset":
                 faults.struck[fault] += 1

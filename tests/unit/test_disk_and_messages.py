@@ -8,8 +8,10 @@ import subprocess
 import sys
 from errno import ENOSPC
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from pydantic_core import SchemaError
 from support.commands import run_command
 from support.small_company import AUGUST, Company
 from support.spoiled import CommandResult
@@ -19,7 +21,7 @@ from pipelines.base.errors import SourceError, UsageError, is_full, shown_bytes
 from pipelines.cli import _explained
 from pipelines.config.settings import load_settings
 from pipelines.engine.duckdb import DuckDBEngine
-from pipelines.models.warehouse import Warehouse
+from pipelines.models.warehouse import Warehouse, work_folder
 
 
 def test_a_full_disk_is_found_behind_every_library() -> None:
@@ -39,6 +41,18 @@ def test_a_full_disk_is_found_behind_every_library() -> None:
     assert [shown_bytes(count) for count in (4096, 34_000_000, 1_234_000_000_000)] == ["4.1 kB", "34 MB", "1,234 GB"]
 
 
+def test_a_disk_without_room_for_names_of_files_is_named_as_that(
+    built_company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = Warehouse(load_settings(built_company.config))
+    room = {"f_frsize": 4096, "f_blocks": 1000, "f_bfree": 900, "f_bavail": 900, "f_files": 1000}
+    monkeypatch.setattr(
+        "os.statvfs", lambda place: SimpleNamespace(**room, f_favail=0 if place == warehouse.work else 1000)
+    )
+    with pytest.raises(UsageError, match=r"\(0 more files fit on it\)"), warehouse.disk_errors():
+        raise OSError(ENOSPC, "No space left on device")
+
+
 def test_a_full_disk_names_the_folder_and_what_the_bill_takes(built_company: Company) -> None:
     warehouse = Warehouse(load_settings(built_company.config))
     full = r": the disk is full \(.* free\); the warehouse of this bill takes about 34 MB; "
@@ -48,7 +62,17 @@ def test_a_full_disk_names_the_folder_and_what_the_bill_takes(built_company: Com
         raise SourceError("as it is")
 
 
-def test_a_signal_within_a_query_is_no_failed_check() -> None:
+def test_a_warehouse_on_s3_without_a_home_names_the_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As of a container whose user is in no list."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert work_folder("s3://acme/w", None).parent == tmp_path / "trainledger"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr("pipelines.models.warehouse.cache_folder", lambda: None)
+    with pytest.raises(UsageError, match=r"s3://acme/w needs a cache .*; set HOME or XDG_CACHE_HOME"):
+        work_folder("s3://acme/w", None)
+
+
+def test_a_signal_within_a_library_is_no_failed_check() -> None:
     """The documented exit code of Ctrl-C and SIGTERM is 130; 1 is a failed check."""
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
@@ -58,6 +82,9 @@ def test_a_signal_within_a_query_is_no_failed_check() -> None:
     finally:
         signal.signal(signal.SIGALRM, before)
     assert _explained(stopped.value) == ("Stopped; the next build continues from here.", 130)
+    # As pydantic 2 raises it.
+    schema = SchemaError('Error building "model" validator:\n  SchemaError: Field "security":\n  KeyboardInterrupt: ')
+    assert _explained(schema) == ("Stopped; the next build continues from here.", 130)
 
 
 @pytest.mark.parametrize("words", ["--help", "--version", "query --help"])

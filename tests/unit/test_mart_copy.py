@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
 import pytest
 from support.lake_builds import open_lake
 from support.ledgers import publish_tables
+from support.s3_company import BUCKET, settings
 from support.small_company import AUGUST, JULY, Company
 
 from pipelines.base.console import Console
@@ -17,7 +19,7 @@ from pipelines.base.errors import CheckError
 from pipelines.config.settings import load_settings
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.command import build_marts
-from pipelines.models.marts import mart_files, refuse_altered, view_published
+from pipelines.models.marts import is_copied, mart_files, refuse_altered, view_published, write_copy
 from pipelines.models.warehouse import Warehouse
 
 
@@ -78,6 +80,17 @@ def test_a_damaged_copy_is_written_anew(company: Company) -> None:
     company.deliver(JULY, "50.00")
     publish_tables(company.config, ["detail_commitment_use_daily", "mart_price_book"])
     assert held(company) == published(company)
+
+
+def test_a_copy_that_is_removed_from_the_bucket_is_to_be_written_again(
+    built_company: Company, tmp_path: Path, s3: Any, s3_endpoint: str
+) -> None:
+    warehouse = Warehouse(settings(Company(tmp_path, built_company.events), s3_endpoint))
+    publication = warehouse.lake.publish({"code_revision": "1", "inputs": {}, "tables": {}, "checks": []})
+    assert write_copy(warehouse, publication, None) == ""
+    assert is_copied(warehouse, publication)
+    s3.delete_object(Bucket=BUCKET, Key="ledger/marts.duckdb")
+    assert not is_copied(warehouse, publication)
 
 
 def test_nothing_is_published_over_a_mart_that_holds_other_rows(company: Company) -> None:

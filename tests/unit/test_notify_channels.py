@@ -197,6 +197,24 @@ def test_a_server_without_tls_gets_no_mail_where_tls_is_wanted() -> None:
         assert mailbox.mails == []
 
 
+def test_a_server_that_is_slow_to_answer_or_to_part_gets_a_mail_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mail is taken before the answer, and for some servers 421 ends the conversation."""
+    monkeypatch.setattr("pipelines.notify.channels._TIMEOUT", 0.3)
+    with smtp_server() as mailbox:
+        mailbox.seconds, mailbox.farewell = 0.6, "421 Service closing"
+        channel = mail_to(mailbox.port, security="none")
+        assert send(channel, message_of(channel, NOTICE, AT, {})) == []
+        assert len(mailbox.mails) == 1
+
+
+def test_a_recipient_that_is_refused_is_named_and_the_others_get_the_mail() -> None:
+    with smtp_server() as mailbox:
+        channel = mail_to(mailbox.port, security="none", recipients=["gone@acme.dev", "finops@acme.dev"])
+        mailbox.strangers = ["gone@acme.dev"]
+        assert send(channel, message_of(channel, NOTICE, AT, {})) == ["gone@acme.dev"]
+        assert len(mailbox.mails) == 1
+
+
 def test_a_mail_server_that_is_not_there_is_unreachable() -> None:
     channel = mail_to(free_port(), security="none")
     with pytest.raises(

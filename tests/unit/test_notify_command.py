@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.commands import run_command
 from support.mailboxes import raw_server, smtp_server, webhook_server
+from support.ports import free_port
 from support.small_company import Company
 
 from pipelines.base.errors import UsageError
@@ -137,6 +138,20 @@ def test_a_webhook_that_answers_garbage_holds_up_no_mail(
     assert result.code == 3
     assert result.error.startswith("Slack's webhook did not respond (BadStatusLine), 3 times;")
     assert "q7Xn" not in result.error + result.out
+
+
+def test_each_channel_that_fails_is_reported(
+    company: Company, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipelines.notify.channels._PAUSE", 0)
+    monkeypatch.setenv(WEBHOOK_URL, f"http://127.0.0.1:{free_port()}{PATH}")
+    company.config.write_text(
+        f'{company.config.read_text()}\n[notify.mail]\nhost = "127.0.0.1"\nport = {free_port()}\n'
+        'security = "none"\nsender = "t@acme.dev"\nrecipients = ["a@acme.dev"]\n'
+    )
+    result = run_command(capsys, "notify", "--config", str(company.config))
+    assert result.code == 3 and result.error.startswith("Slack's webhook did not respond")
+    assert "did not accept the mail (ConnectionRefusedError), 3 times;" in result.out
 
 
 def test_what_another_process_is_sending_was_not_sent_before(

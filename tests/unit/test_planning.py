@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from support.cur_exports import CUR2_LINE, cur2_export, parquet, stored
+from support.ledgers import publish_tables
 from support.payers import months_from, write_payers
+from support.small_company import found
 
 from pipelines.config.settings import Settings, load_settings
 from pipelines.ingest.billing import raw
@@ -43,6 +46,28 @@ def test_a_manifest_is_read_once(settings: Settings, monkeypatch: pytest.MonkeyP
     assert len(read) == PAYERS * len(MONTHS)
     read.clear()
     assert plan(Warehouse(settings)).inputs == first.inputs and read == []
+
+
+def test_a_log_that_was_gone_for_a_moment_is_read_by_the_next_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes back as it was listed, so no fingerprint shows it."""
+    company, aside, plain = found(tmp_path), tmp_path / "aside", LocalStore.open
+    log = company.events / "events.jsonl"
+
+    def open_late(store: LocalStore, key: str) -> BinaryIO:
+        if key == log.name:
+            log.rename(aside)
+        return plain(store, key)
+
+    with monkeypatch.context() as moment:
+        moment.setattr(LocalStore, "open", open_late)
+        publish_tables(company.config, ["stg_tracker__run"])
+    aside.rename(log)
+    assert not plan(Warehouse(load_settings(company.config))).is_current
+    builder = publish_tables(company.config, ["stg_tracker__run"])
+    assert builder.lake.row_count("staging/stg_tracker__run") == 2
+    assert plan(Warehouse(load_settings(company.config))).is_current
 
 
 def test_the_bill_is_described_once_a_month(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

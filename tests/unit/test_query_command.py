@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from decimal import Decimal
 
 import polars as pl
@@ -144,6 +147,12 @@ def test_an_error_suggests_the_name(built_company: Company, capsys: Captured, sq
     result = run_command(capsys, "query", sql, "--config", str(built_company.config))
     assert result.code == 2
     assert suggestion in result.error
+
+
+def test_what_an_encoding_lacks_is_written_as_an_escape(built_company: Company) -> None:
+    words = [sys.executable, "-m", "pipelines", "query", "--csv", "select chr(247) as x", "--config"]
+    printed = subprocess.check_output([*words, built_company.config], env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert printed == b"x\n\\xf7\n"
 
 
 def test_csv_on_a_terminal_moves_no_cursor(

@@ -75,6 +75,20 @@ def test_the_same_story_from_s3(tmp_path: Path, s3_endpoint: str) -> None:
     assert all(frame.equals(here.tables[table]) for table, frame in read_runs(there).tables.items())
 
 
+def test_a_key_that_may_lead_elsewhere_is_skipped_alone(tmp_path: Path, s3_endpoint: str) -> None:
+    """As of `aws s3 cp` to an address with a slash too many."""
+    import boto3
+
+    client = boto3.client("s3", endpoint_url=s3_endpoint)
+    client.create_bucket(Bucket="runs")
+    for key in ("jobs/rank-0.jsonl", "jobs//rank-0.jsonl"):
+        client.put_object(Bucket="runs", Key=key, Body=DESIGN.encode())
+    records = read_runs(RunSource(name="jobs", location="s3://runs/jobs", endpoint_url=s3_endpoint))
+    assert rows(records, "run", "run_id") == [("llama8b-42",)]
+    (warning,) = records.warnings
+    assert "'/rank-0.jsonl' is not a path inside s3://runs/jobs (it is an absolute path); rename or" in warning
+
+
 def test_an_unchanged_source_keeps_its_fingerprint(tmp_path: Path) -> None:
     read(tmp_path, DESIGN)
     jobs = source(tmp_path / "runs")

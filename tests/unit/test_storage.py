@@ -299,6 +299,7 @@ def answering(store: Store, monkeypatch: pytest.MonkeyPatch, code: str, status: 
         ("SignatureDoesNotMatch", 403, "credentials"),
         ("ExpiredToken", 400, "credentials"),
         ("PermanentRedirect", 301, "region"),
+        ("RequestTimeTooSkewed", 403, "clock"),
     ],
 )
 def test_a_refusal_names_place_and_fix_and_is_not_tried_again(
@@ -309,6 +310,15 @@ def test_a_refusal_names_place_and_fix_and_is_not_tried_again(
     with pytest.raises(SourceError, match=f"s3://example-bucket/x.*{words}") as raised:
         store.list()
     assert not isinstance(raised.value, UnreachableError)
+
+
+def test_a_denied_write_names_its_own_permission(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store("s3://example-bucket/x", endpoint_url=s3_endpoint)
+    answering(store, monkeypatch, "AccessDenied", 403)
+    with pytest.raises(SourceError, match=r"s3://example-bucket/x/a: access is denied; grant s3:PutObject on "):
+        store.write("a", b"")
+    with pytest.raises(SourceError, match=r"s3://example-bucket/x/a: access is denied; grant s3:DeleteObject on "):
+        store.delete("a")
 
 
 def test_an_overloaded_store_may_be_tried_later(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
