@@ -18,6 +18,7 @@ SHORT = {
     "detail_budget_monthly": 2,  # budgets
     "detail_commitment_coverage_hourly": 1,  # commitment kinds
     "detail_commitment_use_hourly": 1,  # the policy
+    "detail_serving_capacity_hourly": 1,  # the newest hour of the bill
     "fct_capacity_block_piece": 1,  # the newest day of the bill
     "fct_term_spend_monthly": 1,  # months
     "mart_cost_summary_monthly": 2,  # a count
