@@ -18,6 +18,15 @@ hours_low_per_unit = 0.0111111111
 hours_high_per_unit = 0.0133333333
 paid_ratio = 0.7
 """
+# Run f began at a checkpoint, run b at none.
+MEASURED = f"""name = "c"
+version = 1
+frozen_on = 2026-07-14
+workload_id = "{WORKLOAD}"
+gpu_instance_type = "p5.48xlarge"
+unit_measure = "cost_per_epoch"
+run_ids = ["run-f"]
+"""
 PORT = f"""
 [[decisions.ports]]
 workload_id = "{WORKLOAD}"
@@ -52,8 +61,12 @@ block_hours = 24
 
 
 def decisions(root: Path) -> str:
-    """The `[decisions]` section; its baseline is written below `root`."""
-    (root / "baseline.toml").write_text(BASELINE)
+    """The `[decisions]` section; its baselines are written below `root`."""
+    baselines = ""
+    for file, text in (("baseline.toml", BASELINE), ("measured.toml", MEASURED)):
+        (root / file).write_text(text)
+        seal = hashlib.sha256(text.encode()).hexdigest()
+        baselines += f'\n[[decisions.baselines]]\nfile = "{file}"\nsha256 = "{seal}"\n'
     adjustments = "".join(
         f'\n[[decisions.adjustments]]\nbaseline = "b"\nmonth = "{month}"\namount_usd = "{usd}"\nreason = "it\'s so"\n'
         "decided_on = 2026-09-01\n"
@@ -63,10 +76,12 @@ def decisions(root: Path) -> str:
         f'\n[[decisions.budgets]]\nteam = "{team}"\namount_usd = "{usd}"\n'
         for team, usd in (("nlp", "1234.567891"), ("it's someone's", "1"))
     )
-    seal = hashlib.sha256(BASELINE.encode()).hexdigest()
     return (
-        f'\n[[decisions.baselines]]\nfile = "baseline.toml"\nsha256 = "{seal}"\n{adjustments}{budgets}'
+        f"{baselines}{adjustments}{budgets}"
         + PORT.replace("workload_id", 'name = "one"\nworkload_id')
-        + PORT.replace(WORKLOAD, "someone's").replace("workload_id", 'name = "other"\nworkload_id')
+        + PORT.replace(WORKLOAD, "someone's")
+        .replace("workload_id", 'name = "other"\nworkload_id')
+        .replace('["run-c"]', '["run-a"]')
+        .replace('["run-a", "gone"]', "[]")
         + KNOWN
     )

@@ -55,7 +55,7 @@ DESCRIBED = (
 # Epoch unit and size, tokens' unit and count, parameters in all and active, layers, heads, their width.
 UNITS = {
     "run-a": (None, None, None, None, 8.03e9, None, 32, 32, 128),
-    "run-b": ("token_block", 1.1e8, "device", 16, 46.7e9, 12.9e9, 32, 32, 128),
+    "run-b": ("token_block", 1.1e8, "device", 16, 8.03e9, None, 32, 32, 128),
     "run-e": ("dataset_pass", None, "job", None, None, None, None, None, None),
 }
 UNREAD = {"run_id": pl.String, "model": pl.String, "target_value": pl.Float64, "started_at": pl.Datetime("ms")}
@@ -77,7 +77,8 @@ def _tracker() -> dict[str, pl.DataFrame]:
                 run_id, "events", "llama-8b", "corp-v3", 1.1e8, None, *UNITS.get(run_id, UNITS["run-a"]),
                 8192, 256, "bf16", "3f2c1", "eval_loss", target, "min" if target != 2.05 else "max",
                 1 if run_id == "run-e" else None, "compile_only" if run_id == "run-d" else None, "exp-1", "nlp",
-                None, None, None, "run-d" if run_id == "run-e" else None, None, status,
+                None, None, "3f2c1-0" if run_id == "run-f" else None,
+                "run-d" if run_id == "run-e" else None, None, status,
                 at(0), moment_or_none(ended), at(470),
             )
             for run_id, target, status, ended in RUNS
