@@ -230,8 +230,14 @@ def test_resources_without_a_run_stand_next_to_all_that_lack_the_same() -> None:
     ]
 
 
-def provisional(*spends: str, known: str = "select 'recorded' as run_id", is_on: bool = True) -> list[tuple]:
-    """The provisional runs of unattributed hours, 10.00 each: tag, first day of July and how many days in a row."""
+FIGURES = "effective_cost_usd, spelling_count, longest_use_day_count, is_probably_run"
+
+
+def provisional(*spends: str, is_on: bool = True, shown: str = FIGURES) -> list[tuple]:
+    """The provisional runs of unattributed hours, 10.00 each: tag, first day of July and how many days in a row.
+
+    The one recorded run ran on 1 July.
+    """
     engine = DuckDBEngine(threads=1)
     rows = " union all ".join(
         f"select '{tag}' as tag_run_id, 'i-0' as resource_id, unnest(generate_series(timestamp '2026-07-{first} "
@@ -253,7 +259,8 @@ def provisional(*spends: str, known: str = "select 'recorded' as run_id", is_on:
         "from fct_ledger_piece",
     )
     engine.view_sql("fct_resource_share_hourly", "select * from fct_ledger_piece where 1 = 0")
-    engine.view_sql("dim_run", known)
+    ran = "timestamp '2026-07-01' as started_at, timestamp '2026-07-02' as ended_at"
+    engine.view_sql("dim_run", f"select 'recorded' as run_id, {ran}")
     engine.view_sql("policy", f"select {is_on} as has_provisional_runs")
     engine.view_sql("dim_provisional_run", load_catalog()["dim_provisional_run"].text)
     # As fct_ledger has it.
@@ -265,10 +272,7 @@ def provisional(*spends: str, known: str = "select 'recorded' as run_id", is_on:
     )
     engine.view_sql("made", load_catalog()["detail_provisional_run"].text)
     with engine:
-        return engine.query(
-            "select run_id, effective_cost_usd, spelling_count, longest_use_day_count, is_probably_run "
-            "from made order by 1"
-        ).rows()
+        return engine.query(f"select run_id, {shown} from made order by 1").rows()
 
 
 def test_spellings_of_a_tag_are_one_provisional_run() -> None:
@@ -285,6 +289,14 @@ def test_words_for_a_use_and_use_without_a_gap_are_probably_no_run() -> None:
         ("Prod", 10, 1, 1, False),
         ("long", 310, 1, 29, True),
         ("web", 300, 1, 30, False),
+    ]
+
+
+def test_a_misspelled_run_is_one_of_the_same_week() -> None:
+    named = provisional("recordet|09|1", "recordef|10|1", shown="missing_evidence")
+    assert named == [
+        ("recordef", "the tag names an unrecorded run: record its run events"),
+        ("recordet", "the tag names an unrecorded run: is it recorded? Else record its run events"),
     ]
 
 
