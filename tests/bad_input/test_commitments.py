@@ -165,6 +165,21 @@ def test_a_reservation_that_was_exchanged_has_ended_and_strands_nothing() -> Non
     assert answer(bill, sql) == [(RESERVED + "ri-new", 700, False), (RESERVED + "ri-old", 0, True)]
 
 
+def test_a_shorter_month_strands_nothing_of_a_plan() -> None:
+    """GPUs use 30.00 of 40.00 in each of June's two hours and in July's only one: none left. In August's, 20.00 of it:
+    with June's share of 0.75 they would use 30.00, so 10.00 is stranded."""
+    june = [span(f"2026-06-14 {number}:00:00", f"2026-06-14 {number + 1}:00:00") for number in (10, 11)]
+    august = span("2026-08-14 10:00:00", "2026-08-14 11:00:00")
+    months = {
+        "2026-06": [line for when in june for line in (fee(when, "40.00", "30.00"), covered(when, "55.04", "30.00"))],
+        MONTH: [fee(hour(10), "40.00", "30.00"), covered(hour(10), "55.04", "30.00")],
+        "2026-08": [fee(august, "40.00", "20.00"), covered(august, "36.69", "20.00")],
+    }
+    with Lab(months, {}) as made:
+        found = made.ask(f"select stranded_cost_usd from {MONTHLY} order by billing_month", MONTHLY)
+    assert found == [(None,), (Decimal(0),), (Decimal("10"),)]
+
+
 def test_more_used_than_there_is_is_a_data_error_with_a_name() -> None:
     """45.00 used of 40.00: -5.00 unused, 112.5 %. Neither is clamped, and the check names the plan."""
     bill = [fee(hour(10), "40.00", "45.00"), fee(hour(10), "8.00", "8.00", "sp-2")]
