@@ -209,6 +209,13 @@ def test_use_without_a_fee_on_any_bill_is_reported() -> None:
     ]
 
 
+def test_a_plan_bought_mid_hour_covers_its_hour() -> None:
+    """AWS bills use from 10:00 to 11:00 and the fee from 10:30 on: 15.00 of both."""
+    bill = [fee(hour(10, 30), "20.00", "15.00"), covered(hour(10), "27.52", "15.00")]
+    sql = "select covered_cost_usd, used_commitment_usd from stg_aws__savings_plan_hourly"
+    assert answer(bill, sql) == [(Decimal("15"), Decimal("15"))]
+
+
 def test_a_reservation_without_costs_is_listed_and_has_no_rate() -> None:
     """An hour of 55.04 at list that a reservation covers, at no cost, next to a plan of 40.00 that is used whole."""
     reserved = machine(hour(11), "55.04", "DiscountedUsage") | {"line_item_unblended_cost": "0"}
