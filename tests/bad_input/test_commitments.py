@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -206,6 +206,20 @@ def test_use_without_a_fee_on_any_bill_is_reported() -> None:
     sql = f"select used_cost_usd, commitment_cost_usd, utilization_ratio, lost_savings_reason from {MONTHLY}"
     assert answer([covered(hour(10), "55.04", "30.00")], sql) == [
         (Decimal("30"), None, None, "unknown: no fee of it is on the bill")
+    ]
+
+
+def test_a_day_that_the_bill_has_in_part_strands_no_less() -> None:
+    """24 hours of 40.00 on 14 July, of which GPUs use 30.00, and two of the open 15th: to the end of 25 July that is
+    ten days of 960.00, of 720.00 used and 240.00 unused; not of half of 1,040.00."""
+    until = {"savings_plan_end_time": "2026-07-26T00:00:00.000Z", "bill_invoice_id": ""}
+    hours = [datetime(2026, 7, 14) + timedelta(hours=number) for number in range(26)]
+    bill = []
+    for when in (span(f"{at}", f"{at + timedelta(hours=1)}") for at in hours):
+        bill += [fee(when, "40.00", "30.00", **until), covered(when, "55.04", "30.00") | {"bill_invoice_id": ""}]
+    columns = "days_to_expiry, committed_to_expiry_usd, unused_to_expiry_usd, stranded_cost_usd"
+    assert answer(bill, f"select {columns} from detail_commitment_stranding") == [
+        (10, Decimal("9600"), Decimal("2400"), Decimal("7200"))
     ]
 
 
