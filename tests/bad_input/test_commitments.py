@@ -209,6 +209,20 @@ def test_use_without_a_fee_on_any_bill_is_reported() -> None:
     ]
 
 
+def test_use_without_a_fee_has_no_savings_rate() -> None:
+    """What of sp-2 went unused is unknown, whatever sp-1 next to it did: its hour is 30.00 of 40.00."""
+    negated = machine(hour(10), "-55.04", "SavingsPlanNegation") | {"pricing_public_on_demand_cost": "0"}
+    bill = [fee(hour(10), "40.00", "30.00"), covered(hour(10), "55.04", "30.00"), negated]
+    sql = (
+        "select unused_cost_usd, net_savings_usd, effective_savings_rate_ratio, lost_savings_reason "
+        "from mart_effective_savings_rate_monthly where savings_scope = 'classic'"
+    )
+    assert answer(bill, sql) == [(Decimal("10"), Decimal("15.04"), Decimal("0.273256"), None)]
+    assert answer([*bill, covered(hour(10), "55.04", "30.00", "sp-2"), negated], sql) == [
+        (None, None, None, "unknown: the bill has no fee of a commitment that was used")
+    ]
+
+
 def test_a_day_that_the_bill_has_in_part_strands_no_less() -> None:
     """24 hours of 40.00 on 14 July, of which GPUs use 30.00, and two of the open 15th: to the end of 25 July that is
     ten days of 960.00, of 720.00 used and 240.00 unused; not of half of 1,040.00."""
