@@ -107,8 +107,7 @@ def _name(row: Row) -> str:
     return " ".join(row[name] for name in names if row[name])
 
 
-# Bought in four steps, no more than a quarter of it ends at once.
-TRANCHES = 4
+TRANCHES = 4  # Bought in four steps, no more than a quarter of it ends at once.
 
 
 def _unknown_use(commitments: pl.DataFrame, newest: pl.DataFrame, inventory: pl.DataFrame) -> dict[Any, str]:
@@ -134,7 +133,8 @@ def advice(row: Row, oldest: Any, newest: Any, unknown_use: str | None) -> Row:
     `unknown_use` is the reason where the use of the payer's own commitments is unknown.
     """
     usage: pl.DataFrame = row.pop("usage")
-    rated, unrated = usage.filter(pl.col("paid_ratio").is_not_null()), usage.filter(pl.col("paid_ratio").is_null())
+    rated = usage.filter(pl.col("paid_ratio").is_not_null())
+    unrated = usage.filter(pl.col("paid_ratio").is_null(), pl.col("list_cost_usd") > 0)
     rated, least = rated.filter(~pl.col("is_unknown")), rated.filter("is_least")
     unpaid = rated.filter(pl.col("on_demand_ratio").is_null(), pl.col("list_cost_usd") > 0)
     used = _matrix(rated, oldest, newest)

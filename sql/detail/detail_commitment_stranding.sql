@@ -1,18 +1,26 @@
 -- One row per commitment in force that GPUs use: what a move away from GPUs would leave unused of it until it ends,
--- projected from its last 28 days. One that was returned or exchanged has no fee in the bill's newest days.
+-- projected from its last 28 days. One that was returned or exchanged has no fee in the bill's newest days. The newest
+-- day, where the bill has a part of it, does not count, unless the commitment has no other.
 -- A plan or reservation bound to a GPU family is stranded whole. A Compute plan covers other on-demand usage instead,
 -- at the discount it has now: `stranded_after_other_usage_usd`. What the moved work itself adds on Trainium is unknown
 -- here; it would use more of the plan.
 with newest as (
-    select payer_account_id, billing_currency, max(newest_date) as newest_date
-    from (select payer_account_id, billing_currency, usage_date as newest_date from detail_commitment_utilization_daily
+    select payer_account_id, billing_currency, max(newest_date) as newest_date,
+        case when max(newest_usage_at) >= cast(max(newest_date) as timestamp)
+                and max(newest_usage_at) < cast(max(newest_date) as timestamp) + interval '23' hour
+            then cast(max(newest_date) - interval '1' day as date) else max(newest_date) end as whole_date
+    from (select payer_account_id, billing_currency, usage_date as newest_date, null as newest_usage_at
+        from detail_commitment_utilization_daily
         union all
-        select payer_account_id, billing_currency, cast(newest_usage_at as date) from fct_invoice_monthly) as day
+        select payer_account_id, billing_currency, cast(newest_usage_at as date), newest_usage_at
+        from fct_invoice_monthly) as day
     group by payer_account_id, billing_currency
 ),
 
 recent as (
-    select daily.*, cast(newest.newest_date + interval '1' day as timestamp) as newest_day_ended_at
+    select daily.*, cast(newest.newest_date + interval '1' day as timestamp) as newest_day_ended_at, newest.whole_date,
+        min(daily.usage_date) over (partition by daily.payer_account_id, daily.billing_currency, daily.commitment_id,
+            daily.commitment_kind) as first_date
     from detail_commitment_utilization_daily as daily
     join newest on newest.payer_account_id = daily.payer_account_id and newest.billing_currency = daily.billing_currency
     where daily.usage_date > newest.newest_date - interval '28' day and daily.commitment_cost_usd is not null
@@ -43,6 +51,7 @@ day as (
     from recent
     left join gpu using (usage_date, payer_account_id, billing_currency, commitment_id)
     left join elsewhere using (usage_date, payer_account_id, billing_currency)
+    where recent.usage_date <= recent.whole_date or recent.usage_date = recent.first_date
 ),
 
 summed as (

@@ -1,7 +1,7 @@
 -- One row per billing month × payer × currency × commitment: what it cost, what used it, what that saved, and why where
 -- it saved nothing.
--- A Savings Plan names no chip. Of its unused cost as much is stranded as GPUs used in their busiest earlier month and
--- use no longer; detail_commitment_stranding has the cost still to come.
+-- A Savings Plan names no chip. Of its unused cost as much is stranded as the share of GPUs fell since their busiest
+-- earlier month, whatever the length of the two; detail_commitment_stranding has the cost still to come.
 -- Capacity of Bedrock bought for a term is a commitment too. The bill shows neither what used it nor when it ends.
 -- One that was exchanged, sold or returned has no fee in the month's newest days and none in a later month, whatever its
 -- term.
@@ -73,9 +73,11 @@ bedrock as (
 -- Unknown in the first month of a plan, where the bill does not show what used it, and where it has no cost of GPU use.
 stranding as (
     select *,
-        max(case when unused_cost_usd is not null then gpu_used_cost_usd end) over (
+        cast(cast(commitment_cost_usd as double) * max(case when unused_cost_usd is not null
+                then cast(gpu_used_cost_usd as double) / nullif(cast(commitment_cost_usd as double), 0) end) over (
             partition by payer_account_id, billing_currency, commitment_id
-            order by billing_month rows between unbounded preceding and 1 preceding) as busiest_cost_usd
+            order by billing_month rows between unbounded preceding and 1 preceding) as decimal(20, 10))
+            as busiest_cost_usd
     from used
 )
 

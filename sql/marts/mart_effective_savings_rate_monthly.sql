@@ -4,7 +4,7 @@
 -- Each scope contains the one before: classic is EC2, Fargate and Lambda under plans and reservations, before discounts
 -- and without Spot (facts aws-billing 3.1). Usage without a public price is in no rate but in `unpriced_cost_usd`, as
 -- are fees of Capacity Blocks. Fees of commitments for hours to come are cut off. There is no rate while the bill does
--- not show what used some fees, or what some use under a commitment costs or lists at.
+-- not show what used some fees, a fee of what covered some use, or what use under a commitment costs or lists at.
 with month as (
     select invoice.billing_month, invoice.payer_account_id, invoice.billing_currency,
         greatest(sum(case when invoice_id <> '' then commitment_timing_usd else 0 end), max(fee.unallocated_fee_usd))
@@ -37,6 +37,18 @@ charge as (
         savings_scope_width(effective_rule, service, null), null, amortized_unused_to_date_usd,
         effective_unused_to_date_usd
     from fct_commitment_unused_monthly
+
+    union all
+
+    -- Of a commitment whose fee is on no bill of the month, the unused part is unknown.
+    select billing_period, billing_month, payer_account_id, billing_currency, true, false,
+        savings_scope_width(effective_rule, service, commitment_eligibility), null, null, null
+    from fct_charge as charge
+    where effective_rule in ('savings_plan', 'reservation') and not exists (
+        select 1 from stg_aws__commitment_fee as fee
+        where fee.billing_month = charge.billing_month and fee.payer_account_id = charge.payer_account_id
+            and fee.billing_currency = charge.billing_currency
+            and fee.commitment_discount_id = coalesce(charge.commitment_discount_id, ''))
 ),
 
 summed as (
@@ -55,8 +67,7 @@ summed as (
             as unpriced_cost_usd
     from charge
     left join month using (billing_month, payer_account_id, billing_currency)
-    group by billing_period, billing_month, payer_account_id, billing_currency, width, month.is_net_only,
-        month.unallocated_fee_usd
+    group by all
 ),
 
 scope as (
@@ -88,11 +99,9 @@ rate as (
     select
         billing_period, billing_month, payer_account_id, billing_currency, savings_scope, scope_label,
         case when sum(list_cost_usd) <> 0 or not max(is_use_unpriced) then sum(list_cost_usd) end as list_cost_usd,
-        known_sum(usage_cost_usd) as usage_cost_usd,
-        known_sum(unused_cost_usd) as unused_cost_usd,
-        case when not max(is_use_unpriced)
-            then effective_savings_rate_ratio(list_cost_usd, usage_cost_usd, unused_cost_usd) end
-            as effective_savings_rate_ratio,
+        known_sum(usage_cost_usd) as usage_cost_usd, known_sum(unused_cost_usd) as unused_cost_usd,
+        case when not max(is_use_unpriced) then effective_savings_rate_ratio(
+            list_cost_usd, usage_cost_usd, unused_cost_usd) end as effective_savings_rate_ratio,
         known_sum(unpriced_cost_usd) as unpriced_cost_usd,
         max(unallocated_fee_usd) as unallocated_fee_usd, max(is_use_unpriced) as is_use_unpriced,
         max(is_gross_unknown) as is_gross_unknown
@@ -105,16 +114,7 @@ select
     usage_cost_usd, unused_cost_usd,
     case when not is_use_unpriced then list_cost_usd - usage_cost_usd - unused_cost_usd end as net_savings_usd,
     effective_savings_rate_ratio,
-    case
-        when unallocated_fee_usd > 0 then 'unknown: the bill does not show what used some fees'
-        when is_gross_unknown then 'unknown: the bill shows costs after negotiated discounts alone'
-        when usage_cost_usd is null then 'unknown: the bill has no cost of some use'
-        when is_use_unpriced then 'unknown: some use under a commitment has no public price'
-        when usage_cost_usd + unused_cost_usd <= list_cost_usd then null
-        when list_cost_usd = 0 then 'commitments without any use in the scope'
-        when usage_cost_usd > list_cost_usd
-            then 'usage costs more than its list price: prices fell below the rates that were bought'
-        else 'unused commitments cost more than the rates save'
-    end as lost_savings_reason,
+    savings_rate_reason(list_cost_usd, usage_cost_usd, unused_cost_usd, unallocated_fee_usd > 0, is_gross_unknown,
+        is_use_unpriced) as lost_savings_reason,
     unpriced_cost_usd, unallocated_fee_usd
 from rate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -165,6 +165,21 @@ def test_a_reservation_that_was_exchanged_has_ended_and_strands_nothing() -> Non
     assert answer(bill, sql) == [(RESERVED + "ri-new", 700, False), (RESERVED + "ri-old", 0, True)]
 
 
+def test_a_shorter_month_strands_nothing_of_a_plan() -> None:
+    """GPUs use 30.00 of 40.00 in each of June's two hours and in July's only one: none left. In August's, 20.00 of it:
+    with June's share of 0.75 they would use 30.00, so 10.00 is stranded."""
+    june = [span(f"2026-06-14 {number}:00:00", f"2026-06-14 {number + 1}:00:00") for number in (10, 11)]
+    august = span("2026-08-14 10:00:00", "2026-08-14 11:00:00")
+    months = {
+        "2026-06": [line for when in june for line in (fee(when, "40.00", "30.00"), covered(when, "55.04", "30.00"))],
+        MONTH: [fee(hour(10), "40.00", "30.00"), covered(hour(10), "55.04", "30.00")],
+        "2026-08": [fee(august, "40.00", "20.00"), covered(august, "36.69", "20.00")],
+    }
+    with Lab(months, {}) as made:
+        found = made.ask(f"select stranded_cost_usd from {MONTHLY} order by billing_month", MONTHLY)
+    assert found == [(None,), (Decimal(0),), (Decimal("10"),)]
+
+
 def test_more_used_than_there_is_is_a_data_error_with_a_name() -> None:
     """45.00 used of 40.00: -5.00 unused, 112.5 %. Neither is clamped, and the check names the plan."""
     bill = [fee(hour(10), "40.00", "45.00"), fee(hour(10), "8.00", "8.00", "sp-2")]
@@ -192,6 +207,41 @@ def test_use_without_a_fee_on_any_bill_is_reported() -> None:
     assert answer([covered(hour(10), "55.04", "30.00")], sql) == [
         (Decimal("30"), None, None, "unknown: no fee of it is on the bill")
     ]
+
+
+def test_use_without_a_fee_has_no_savings_rate() -> None:
+    """What of sp-2 went unused is unknown, whatever sp-1 next to it did: its hour is 30.00 of 40.00."""
+    negated = machine(hour(10), "-55.04", "SavingsPlanNegation") | {"pricing_public_on_demand_cost": "0"}
+    bill = [fee(hour(10), "40.00", "30.00"), covered(hour(10), "55.04", "30.00"), negated]
+    sql = (
+        "select unused_cost_usd, net_savings_usd, effective_savings_rate_ratio, lost_savings_reason "
+        "from mart_effective_savings_rate_monthly where savings_scope = 'classic'"
+    )
+    assert answer(bill, sql) == [(Decimal("10"), Decimal("15.04"), Decimal("0.273256"), None)]
+    assert answer([*bill, covered(hour(10), "55.04", "30.00", "sp-2"), negated], sql) == [
+        (None, None, None, "unknown: the bill has no fee of a commitment that was used")
+    ]
+
+
+def test_a_day_that_the_bill_has_in_part_strands_no_less() -> None:
+    """24 hours of 40.00 on 14 July, of which GPUs use 30.00, and two of the open 15th: to the end of 25 July that is
+    ten days of 960.00, of 720.00 used and 240.00 unused; not of half of 1,040.00."""
+    until = {"savings_plan_end_time": "2026-07-26T00:00:00.000Z", "bill_invoice_id": ""}
+    hours = [datetime(2026, 7, 14) + timedelta(hours=number) for number in range(26)]
+    bill = []
+    for when in (span(f"{at}", f"{at + timedelta(hours=1)}") for at in hours):
+        bill += [fee(when, "40.00", "30.00", **until), covered(when, "55.04", "30.00") | {"bill_invoice_id": ""}]
+    columns = "days_to_expiry, committed_to_expiry_usd, unused_to_expiry_usd, stranded_cost_usd"
+    assert answer(bill, f"select {columns} from detail_commitment_stranding") == [
+        (10, Decimal("9600"), Decimal("2400"), Decimal("7200"))
+    ]
+
+
+def test_a_plan_bought_mid_hour_covers_its_hour() -> None:
+    """AWS bills use from 10:00 to 11:00 and the fee from 10:30 on: 15.00 of both."""
+    bill = [fee(hour(10, 30), "20.00", "15.00"), covered(hour(10), "27.52", "15.00")]
+    sql = "select covered_cost_usd, used_commitment_usd from stg_aws__savings_plan_hourly"
+    assert answer(bill, sql) == [(Decimal("15"), Decimal("15"))]
 
 
 def test_a_reservation_without_costs_is_listed_and_has_no_rate() -> None:

@@ -206,6 +206,16 @@ def test_a_plan_is_of_one_kind(has_fee: bool) -> None:
     assert found == [("sagemaker_savings_plan", "000011112222", Decimal(100), Decimal("3.80"), Decimal("96.20"))]
 
 
+def test_an_ec2_instance_plan_is_one_under_the_service_of_compute_plans() -> None:
+    """The type names the kind; the service of its fee, ComputeSavingsPlans, does not."""
+    plan = {**PLAN, "CommitmentDiscountType": "EC2 Instance Savings Plans"}
+    fee = {**plan, "ChargeCategory": "Purchase", "BilledCost": "40", "x_ServiceCode": "ComputeSavingsPlans"}
+    used = {**plan, "CommitmentDiscountStatus": "Used", "EffectiveCost": "40", "PricingCategory": "Committed"}
+    with lab(fee, used) as made:
+        found = made.ask("select commitment_kind from stg_aws__commitment_fee", "stg_aws__commitment_fee")
+    assert found == [("ec2_instance_savings_plan",)]
+
+
 def test_unused_capacity_is_not_instance_time_of_a_run() -> None:
     """An idle reservation's hour is real cost and no run's, whatever meter it stands under (pitfall 15)."""
     idle = {"ResourceId": BLOCK, "CapacityReservationStatus": "Unused", "EffectiveCost": "55.04", "ListCost": "55.04"}

@@ -359,8 +359,9 @@ def test_offers_for_the_same_use_exclude_each_other() -> None:
 
 
 def test_usage_without_a_rate_is_left_out_and_named() -> None:
-    """100 an hour has a rate, 30 an hour of another type has none."""
-    demand = pl.concat([history(8, lambda hour: 100), history(8, lambda hour: 30, "p6-b200.48xlarge")])
+    """100 an hour has a rate, 30 an hour of another type has none; of a third, commitments in force leave nothing."""
+    covered = history(8, lambda hour: 30, "trn1.32xlarge").with_columns(list_cost_usd=0.0)
+    demand = pl.concat([history(8, lambda hour: 100), history(8, lambda hour: 30, "p6-b200.48xlarge"), covered])
     row = plan(advise(demand, rate(0.6)))
     assert row["commitment_per_hour_usd"] == 60.0
     assert (row["unrated_usage_types"], row["unrated_list_cost_usd"]) == ("p6-b200.48xlarge", 30 * 8 * WEEK)

@@ -7,7 +7,7 @@ select
     bill_payer_account_id as payer_account_id,
     line_item_currency_code as billing_currency,
     coalesce(savings_plan_savings_plan_a_r_n, '') as commitment_discount_id,
-    line_item_usage_start_date as usage_started_at,
+    date_trunc('hour', line_item_usage_start_date) as usage_started_at,
     coalesce(sum(savings_plan_savings_plan_effective_cost)
         filter (where line_item_line_item_type = 'SavingsPlanCoveredUsage'), 0) as covered_cost_usd,
     coalesce(sum(savings_plan_used_commitment)
