@@ -276,7 +276,10 @@ def test_teams_have_their_costs_budgets_and_anomalies(published_story: Callable[
 
 @pytest.mark.parametrize(
     ("story", "name", "request_", "rows", "rest"),
-    [("epochs_in_parts_and_blocks", "run", {"id": "blocks"}, "epochs", "mart_epoch_cost")],
+    [
+        ("epochs_in_parts_and_blocks", "run", {"id": "blocks"}, "epochs", "mart_epoch_cost"),
+        ("an_expensive_run_and_three_budgets", "teams", {"month": JULY}, "showback", "mart_team_cost_monthly"),
+    ],
 )
 def test_a_page_does_not_grow_with_its_rows(
     published_story: Callable[[str], Path],
