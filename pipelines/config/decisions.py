@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from itertools import combinations
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -292,9 +292,9 @@ class Decisions(Frozen):
 
 def overlapping(budgets: Sequence[Budget]) -> str | None:
     """The team and currency that have two budgets in a month; None where none has."""
-    for one, other in combinations(budgets, 2):
-        first = max(one.first_month or "", other.first_month or "")
-        last = min(one.last_month or "9999-99", other.last_month or "9999-99")
-        if (one.team, one.currency) == (other.team, other.currency) and first <= last:
+    ordered = sorted(budgets, key=lambda one: (one.team, one.currency, one.first_month or ""))
+    for one, other in pairwise(ordered):
+        is_same = (one.team, one.currency) == (other.team, other.currency)
+        if is_same and (other.first_month or "") <= (one.last_month or "9999-99"):
             return f"{one.team} two budgets in {one.currency}"
     return None

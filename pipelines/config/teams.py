@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -75,6 +75,7 @@ class Teams(Frozen):
         return whole
 
     def _by_unit(self, path: Path) -> Iterator[Assigned]:
+        """A row for the days in a row on which an account has one team."""
         if self.organization is None:
             return
         folder = path.parent / self.organization
@@ -88,13 +89,19 @@ class Teams(Frozen):
                 f"{path}: [teams] units: no answer in {folder} has the unit {unknown[0]}; write its id or its names, "
                 f"such as {next(iter(sorted(known)), 'Research/Models')}."
             )
+        found: dict[str, list[Assigned]] = {}
         starts = [date.min, *list(answers)[1:], date.max]
         for (_, accounts), (first, following) in zip(answers.values(), pairwise(starts), strict=True):
             last = following if following == date.max else following - timedelta(days=1)
             for account, names in sorted(accounts.items()):
                 # The nearest unit that has a team.
                 if team := next((self.units[name] for name in names if name in self.units), None):
-                    yield Assigned(account, first, last, team)
+                    spans = found.setdefault(account, [])
+                    if spans and spans[-1].team == team and spans[-1].last_date == first - timedelta(days=1):
+                        spans[-1] = spans[-1]._replace(last_date=last)
+                    else:
+                        spans.append(Assigned(account, first, last, team))
+        yield from chain.from_iterable(found.values())
 
 
 def _day_of(file: Path) -> date:

@@ -223,7 +223,9 @@ def _select(columns: str, rows: Iterable[Any]) -> str:
             values = row if isinstance(row, tuple | list) else [attrgetter(key)(row) for _, _, key in typed]
         texts = (" ".join(value) if isinstance(value, tuple) else value for value in values)
         literals = ("null" if text is None else quoted(str(text)) for text in texts)
-        return f"select {', '.join(f'cast({v} as {kind})' for v, kind in zip(literals, kinds, strict=True))}"
+        return f"({', '.join(f'cast({v} as {kind})' for v, kind in zip(literals, kinds, strict=True))})"
 
-    made = " union all ".join(map(one, rows)) or f"{one([None] * len(kinds))} where 1 = 0"
-    return f"select * from ({made}) as created ({', '.join(name for name, _, _ in typed)})"
+    # A list, not a union: each branch of a union is an operator of the plan.
+    made = ", ".join(map(one, rows))
+    listed = f"(values {made or one([None] * len(kinds))}) as created ({', '.join(name for name, _, _ in typed)})"
+    return f"select * from {listed}{'' if made else ' where 1 = 0'}"

@@ -8,8 +8,8 @@ color. A function draws for one width; templates call it by its name with what f
 import hashlib
 import re
 from calendar import monthrange
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import wraps
 from itertools import pairwise
@@ -31,6 +31,8 @@ PALETTE: dict[str, str] = _THEME["palette"]
 SHAPES = {"gpu": "circle", "trainium": "diamond"}
 # Of the text column, on a wide page and on a phone.
 WIDTHS = (1080, 350)
+# The length of the label of an attempt.
+_LABEL_PIXELS = 70
 _INK = PALETTE["ink"]
 _SAVINGS = ("saving", "saving_low", "saving_high")
 
@@ -338,21 +340,35 @@ def month_chart(width: int, rows: Sequence[Row], names: Mapping[str, str], curre
 
 @_named
 def timeline_chart(width: int, stretches: Sequence[Row], checkpoints: Sequence[Row], names: Mapping[str, str]) -> Chart:
-    """The timeline of a run, a lane per phase: filled where productive, a frame where wasted, a mark per checkpoint."""
-    bars = [
-        {
-            "lane": names.get(row["phase"], row["phase"]),
-            "at": _instant(row["started_at"]),
-            "until": _instant(row["ended_at"]),
-            "is_wasted": row["waste_cause"] != "none",
-        }
-        for row in stretches
+    """The timeline of a run, a lane per phase: filled where productive, a frame where wasted, a mark per checkpoint.
+
+    What a pixel would hold is drawn as one.
+    """
+    pixel = (max(row["ended_at"] for row in stretches) - min(row["started_at"] for row in stretches)) / (width - 160)
+    bars: list[dict[str, Any]] = []
+    newest: dict[tuple[str, bool], dict[str, Any]] = {}
+    for row in stretches:
+        lane, is_wasted = names.get(row["phase"], row["phase"]), row["waste_cause"] != "none"
+        last = newest.get((lane, is_wasted))
+        if last and row["ended_at"] - last["until"] < pixel:
+            last["until"] = max(last["until"], row["ended_at"])
+        else:
+            new = {"lane": lane, "at": row["started_at"], "until": row["ended_at"], "is_wasted": is_wasted}
+            bars.append(new)
+            newest[lane, is_wasted] = new
+    bars = [{**one, "at": _instant(one["at"]), "until": _instant(one["until"])} for one in bars]
+    saved = [
+        {"lane": "Checkpoints", "at": _instant(at)} for at in _apart((c["durable_at"] for c in checkpoints), pixel)
     ]
-    saved = [{"lane": "Checkpoints", "at": _instant(row["durable_at"])} for row in checkpoints]
-    attempts = [
-        {"at": _instant(row["started_at"]), "label": f"attempt {row['attempt_no']}"}
+    begun = {
+        row["started_at"]: f"attempt {row['attempt_no']}"
         for before, row in pairwise(stretches)
         if before["attempt_no"] != row["attempt_no"]
+    }
+    labeled = _apart(begun, _LABEL_PIXELS * pixel)
+    attempts = [
+        {"at": _instant(at), "label": begun[at] if at in labeled else ""}
+        for at in sorted(labeled | _apart(begun, pixel))
     ]
     used = {bar["lane"] for bar in bars}
     lanes = [name for name in names.values() if name in used]
@@ -367,11 +383,21 @@ def timeline_chart(width: int, stretches: Sequence[Row], checkpoints: Sequence[R
         return mark.encode(x=x, x2="until:T", y=y)
 
     mark = _chart(saved).mark_point(shape="diamond", filled=True, size=60, opacity=1, color=_INK)
-    begun = _chart(attempts)
-    rule = begun.mark_rule(strokeDash=[2, 3], color=_INK).encode(x=x)
-    text = begun.mark_text(align="left", dx=4, color=PALETTE["quiet"]).encode(x=x, y=alt.value(-6), text="label:N")
+    starts = _chart(attempts)
+    rule = starts.mark_rule(strokeDash=[2, 3], color=_INK).encode(x=x)
+    text = starts.mark_text(align="left", dx=4, color=PALETTE["quiet"]).encode(x=x, y=alt.value(-6), text="label:N")
     layers = alt.layer(bar("used", False), bar("unused", True), mark.encode(x=x, y=y), rule, text)
     return layers.properties(width=width - 160, height=24 * len(lanes))
+
+
+def _apart(moments: Iterable[datetime], gap: timedelta) -> Set[datetime]:
+    """The moments, in their order, that are at least so long after the one before."""
+    found: dict[datetime, None] = {}
+    latest = None
+    for at in sorted(moments):
+        if latest is None or at - latest >= gap:
+            found[latest := at] = None
+    return found.keys()
 
 
 def _chart(rows: Sequence[Row], title: str = "") -> alt.Chart:

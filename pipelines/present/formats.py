@@ -188,6 +188,12 @@ def where(rows: Iterable[Mapping[str, Any]], **values: Any) -> list[Mapping[str,
     return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
 
+def cut(rows: Iterable[Mapping[str, Any]], most: int = 100) -> list[Mapping[str, Any]]:
+    """The first rows of each currency, as many as a page has room for; what has no team is always one of them."""
+    groups = grouped(rows, lambda row: row["currency"]).values()
+    return [row for group in groups for at, row in enumerate(group) if at < most or row.get("team") == "no team"]
+
+
 def bases(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """The cost bases of the rows, each with what it is called; those with equal costs in all rows are one."""
     called = grouped(("effective", "list", "billed"), lambda basis: tuple(row[f"{basis}_cost_usd"] for row in rows))
@@ -217,7 +223,7 @@ def formats() -> dict[str, Callable[..., Any]]:
         day,
         short_day,
     )
-    words = (month, moment, month_span, span, plural, listing, where, bases, alike)
+    words = (month, moment, month_span, span, plural, listing, where, cut, bases, alike)
     return {function.__name__: function for function in (*map(_marking, marked), *words)}
 
 

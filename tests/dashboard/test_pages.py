@@ -24,7 +24,7 @@ from pipelines.base.errors import UsageError
 from pipelines.config.settings import load_settings
 from pipelines.dashboard.graph import drawn
 from pipelines.dashboard.links import PAGES
-from pipelines.dashboard.pages import csv_rows, render
+from pipelines.dashboard.pages import KNOWN, csv_rows, render
 from pipelines.dashboard.reader import Reader
 from pipelines.dashboard.web import is_loopback
 from pipelines.models.marts import open_marts
@@ -272,6 +272,33 @@ def test_teams_have_their_costs_budgets_and_anomalies(published_story: Callable[
         report = text_of(report_page(marts.query, published_of(reader.warehouse), "showback", JULY))
     assert "nlp $134.50 $0.00 $0.00 $0.00 $0.00 $0.00 $0.00 $134.50" in report
     assert "nlp $200.00 $134.50 $65.50 67.3% all" in report
+
+
+@pytest.mark.parametrize(
+    ("story", "name", "request_", "rows", "rest"),
+    [
+        ("epochs_in_parts_and_blocks", "run", {"id": "blocks"}, "epochs", "mart_epoch_cost"),
+        ("an_expensive_run_and_three_budgets", "teams", {"month": JULY}, "showback", "mart_team_cost_monthly"),
+    ],
+)
+def test_a_page_does_not_grow_with_its_rows(
+    published_story: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    story: str,
+    name: str,
+    request_: dict[str, str],
+    rows: str,
+    rest: str,
+) -> None:
+    """Its csv has all of them: a run with 30,000 checkpoints had a page of 45 MB."""
+    reader = Reader(Warehouse(load_settings(published_story(story) / "trainledger.toml")))
+    context = KNOWN[name](reader.read(), request_)
+    many = {**context, rows: context[rows] * 1000}
+    monkeypatch.setitem(KNOWN, name, lambda volume, request: many)
+    page = render(reader, name, request_)
+    assert len(page) < 1_000_000
+    assert re.search(rf"and [\d,]+ more rows in {rest}", text_of(page))
+    assert csv_rows(reader, {**request_, "from": name, "list": rows})[1].count("\n") == len(many[rows]) + 1
 
 
 def test_the_ledger_is_filtered_and_downloaded(published_story: Callable[[str], Path]) -> None:

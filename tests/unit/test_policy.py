@@ -10,6 +10,8 @@ from support.ledgers import publish_tables_with
 
 from pipelines.config.policy import Policy
 from pipelines.config.settings import Settings, load_settings
+from pipelines.config.teams import Teams
+from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.build import Builder
 from pipelines.models.catalog import load_catalog
 from pipelines.models.session import configured_select
@@ -34,10 +36,20 @@ def made_at(builder: Builder) -> dict[str, tuple[str, ...]]:
 
 def test_an_argument_is_one_row_of_text_that_holds_all() -> None:
     policy = Policy(as_of=datetime(2026, 7, 14, 12, 30, tzinfo=UTC))
-    assert "(select cast('2026-07-14 12:30:00' as timestamp)) as" in configured_select("as_of", Settings(policy=policy))
-    assert "(select cast(null as timestamp)) as" in configured_select("as_of", Settings())
+    assert "(values (cast('2026-07-14 12:30:00' as timestamp))) as" in configured_select(
+        "as_of", Settings(policy=policy)
+    )
+    assert "(values (cast(null as timestamp))) as" in configured_select("as_of", Settings())
     gross = configured_select("policy", Settings(policy=Policy(savings_plan_unused="gross")))
-    assert gross.startswith("select * from (select cast('gross' as varchar), ")
+    assert gross.startswith("select * from (values (cast('gross' as varchar), ")
+
+
+def test_a_configured_list_is_one_step_of_a_plan() -> None:
+    """10,000 accounts with a team were a union of 10,000 selects, for which 2 GB did not suffice."""
+    teams = Teams.recorded([[f"{number:012d}", "2026-07-01", "2026-07-31", "vision"] for number in range(300)])
+    with DuckDBEngine(threads=1) as engine:
+        plan = engine.query(f"explain {configured_select('declared_team', Settings(teams=teams))}")["explain_value"][-1]
+    assert len(plan.splitlines()) < 100
 
 
 def test_a_publication_records_the_policy_it_was_made_under_and_a_new_one_makes_another(tmp_path: Path) -> None:

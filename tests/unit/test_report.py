@@ -19,7 +19,7 @@ from pipelines.base.errors import EngineError, UsageError
 from pipelines.dashboard.reader import Volume
 from pipelines.engine.duckdb import DuckDBEngine
 from pipelines.models.revision import code_revision
-from pipelines.present.charts import token_cost_chart, waterfall_chart
+from pipelines.present.charts import timeline_chart, token_cost_chart, waterfall_chart
 from pipelines.present.render import report_page
 from pipelines.report.command import report
 
@@ -233,6 +233,20 @@ def test_the_legend_calls_a_platform_by_its_name() -> None:
     ]
     drawn = token_cost_chart(rows, {"bedrock": "Amazon Bedrock"}, "USD", "a label")
     assert "haiku, Amazon Bedrock" in drawn and "haiku, bedrock" not in drawn
+
+
+def test_a_timeline_draws_what_a_pixel_holds_once() -> None:
+    """3,000 attempts of a minute on 920 pixels: as many marks would be 10 MB, and their labels one on another."""
+    starts = [datetime(2026, 7, 1) + timedelta(minutes=number) for number in range(3000)]
+    stretches = [
+        {"phase": "train", "attempt_no": number, "waste_cause": "none"}
+        | {"started_at": at, "ended_at": at + timedelta(seconds=50)}
+        for number, at in enumerate(starts, 1)
+    ]
+    drawn = timeline_chart(stretches, [{"durable_at": at} for at in starts], {"train": "Training"}, "a label")
+    assert len(drawn) < 1_000_000
+    # Seventy pixels for each on the wide drawing, and on the narrow one.
+    assert 2 < drawn.count(">attempt ") <= 920 // 70 + 190 // 70 + 2
 
 
 def test_title_counts_the_months_whose_money_is_shown(render: Render) -> None:
