@@ -40,6 +40,7 @@ UNBROKEN = {
     "detail_commitment_use_daily": {"eligible_usage_without_a_list_price"},
     "fct_charge_sum_monthly": {"month_of_an_account_delivered_by_two_sources"},
     "stg_aws__invoice_total": {"bill_of_a_payer_without_any_cost"},
+    "fct_capacity_block_piece": {"refund_of_an_unknown_capacity_block"},
     "fct_invoice_monthly": {"bill_and_charges_differ"},
     "fct_resource_hourly": {
         "accelerator_time_without_hours_or_an_end_stays_unattributed",
