@@ -39,9 +39,9 @@ _KINDS = ("checkpoint", "epoch", "phase", "tail", "target")
 
 
 def build(**table: pl.DataFrame) -> pl.DataFrame:
-    """Intervals as (run_id, interval_kind, interval_key, part_no, started_ms, ended_ms) and the facts of phases.
+    """Intervals as (run_id, interval_kind, interval_key, part_no, interval_no, started_ms, ended_ms) and phases' facts.
 
-    Those are attempt_no, phase and waste_cause; null for other kinds.
+    Those are attempt_no, phase and waste_cause; null for other kinds. All parts of an interval have its interval_no.
     """
     # Run ids as numbers in their order: millions of rows are sorted, grouped and joined by them.
     run_id = pl.Enum(pl.concat([frame["run_id"].unique() for frame in table.values()]).unique().sort())
@@ -77,6 +77,7 @@ def build(**table: pl.DataFrame) -> pl.DataFrame:
         )
         # The engine sorts what is in order in a third of the time.
         .sort("run_id", "interval_kind", "interval_key", "part_no")
+        .with_columns(interval_no=(pl.col("part_no") == 1).cum_sum().cast(pl.Int64))
         .cast({"run_id": pl.String, "interval_kind": pl.String})
     )
 

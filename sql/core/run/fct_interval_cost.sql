@@ -33,7 +33,7 @@ counted as (
 -- A cost flows evenly over its stay, so touching intervals sum to it.
 met as (
     select
-        part.run_id, part.interval_kind, part.interval_key, stay.billing_currency, stay.is_machine, stay.is_recorded,
+        part.interval_no, stay.billing_currency, stay.is_machine, stay.is_recorded,
         greatest(part.started_ms, stay.started_ms) - stay.started_ms as lower,
         least(part.ended_ms, stay.ended_ms) - stay.started_ms as upper, stay.ended_ms - stay.started_ms as whole,
         hour_steps, hours, list_steps, list_usd, effective_steps, effective_usd, billed_steps, billed_usd
@@ -47,7 +47,7 @@ met as (
 
 priced as (
     select
-        run_id, interval_kind, interval_key, billing_currency,
+        interval_no, billing_currency,
         sum(case when is_machine then upper - lower else 0 end) as node_ms,
         sum(case when is_recorded then upper - lower else 0 end) as recorded_node_ms,
         usd_of_steps(sum(piece_steps(hour_steps, hours, lower, upper, whole))) as accelerator_hours,
@@ -56,7 +56,7 @@ priced as (
             as effective_cost_usd,
         usd_of_steps(known_sum(piece_steps(billed_steps, billed_usd, lower, upper, whole))) as billed_cost_usd
     from met
-    group by run_id, interval_kind, interval_key, billing_currency
+    group by interval_no, billing_currency
 ),
 
 gap as (
@@ -66,7 +66,7 @@ gap as (
 -- Of runs that the bill lacks time of: up to a minute a stay is none (fct_unbilled_claim_monthly).
 claimed as (
     select
-        part.run_id, part.interval_kind, part.interval_key,
+        part.interval_no,
         sum(least(part.ended_ms, unix_ms(stay.left_at)) - greatest(part.started_ms, unix_ms(stay.joined_at)) - 60000)
             as least_node_ms
     from fct_run_interval as part
@@ -76,15 +76,15 @@ claimed as (
         and (part.attempt_no is null or stay.attempt_no = part.attempt_no)
         and unix_ms(stay.joined_at) < part.ended_ms
         and unix_ms(stay.left_at) > part.started_ms
-    group by part.run_id, part.interval_kind, part.interval_key
+    group by part.interval_no
 ),
 
 -- Few intervals have more parts than one; the first part begins first.
 later as (
-    select run_id, interval_kind, interval_key, max(ended_ms) as ended_ms, sum(ended_ms - started_ms) as duration_ms
+    select interval_no, max(ended_ms) as ended_ms, sum(ended_ms - started_ms) as duration_ms
     from fct_run_interval
     where part_no > 1
-    group by run_id, interval_kind, interval_key
+    group by interval_no
 )
 
 select
@@ -95,8 +95,8 @@ select
     priced.accelerator_hours, priced.list_cost_usd, priced.effective_cost_usd, priced.billed_cost_usd,
     gap.run_id is not null and coalesce(claimed.least_node_ms > priced.recorded_node_ms, true) as is_partial
 from fct_run_interval as part
-left join later using (run_id, interval_kind, interval_key)
-left join priced using (run_id, interval_kind, interval_key)
-left join claimed using (run_id, interval_kind, interval_key)
+left join later using (interval_no)
+left join priced using (interval_no)
+left join claimed using (interval_no)
 left join gap on gap.run_id = part.run_id
 where part.part_no = 1
