@@ -109,8 +109,10 @@ def work_faults(sides: Sequence[Sequence[Run]]) -> list[str]:
     return faults
 
 
-def epoch_sizes(about: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]], is_resumed: bool) -> dict[str, float]:
+def epoch_sizes(about: Mapping[str, Any], epochs: Sequence[Sequence[Any]], is_resumed: bool) -> dict[str, float]:
     """Tokens and samples of an epoch that is a pass over the dataset, as far as recorded of the whole job.
+
+    `epochs` has their numbers, their fractions and the tokens seen at each; it is empty where there are none.
 
     Where a run records no epoch, its tokens are counted in datasets. A run that is resumed may count on from before:
     the tokens between its epochs show their size.
@@ -121,9 +123,9 @@ def epoch_sizes(about: Mapping[str, Any], epochs: Sequence[Mapping[str, Any]], i
     if not epochs:
         return {"tokens": float(about["dataset_tokens"])} if about["dataset_tokens"] else {}
     if is_resumed:
-        rows = sorted((row for row in epochs if row["tokens_seen"]), key=lambda row: row["epoch_index"])
-        done = fsum(float(row["fraction"]) for row in rows[1:])
-        return {"tokens": float(rows[-1]["tokens_seen"] - rows[0]["tokens_seen"]) / done} if done else {}
+        seen_at = sorted((index, fraction, tokens) for index, fraction, tokens in zip(*epochs, strict=True) if tokens)
+        done = fsum(float(fraction) for _, fraction, _ in seen_at[1:])
+        return {"tokens": float(seen_at[-1][2] - seen_at[0][2]) / done} if done else {}
     seen = {kind: about[f"epoch_{kind}_seen_count"] for kind in EPOCH_KINDS}
     return {kind: float(total) / float(count) for kind, total in seen.items() if total}
 

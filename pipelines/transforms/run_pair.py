@@ -25,8 +25,7 @@ PAIR_KEY = (
 )  # fmt: skip
 # What makes runs alike, whatever workload they declare (design 5).
 FIELDS = (*faults.FIELDS, "target")
-# What a run takes over from its description, what is judged by it, what it takes over from its cost; and of a stay and
-# an evaluation.
+# What a run takes over from its description, what is judged by it, what it takes over from its cost; and of a stay.
 _DESCRIBED = ("workload_id", "purpose", "started_at", "ended_at", "is_end_inferred", "compile_run_id", *faults.FIELDS)
 _JUDGED = (
     *("run_id", "status", "tokens_seen_count", "tokens_unit", "dataset_tokens", "epoch_unit"),
@@ -109,9 +108,10 @@ def runs_of(table: Frames) -> list[Run]:
     gaps = _rows_by("run_id", table["detail_claim_gap_monthly"])
     unmet, discounts = (_rows_by("run_id", table[name]) for name in ("stg_tracker__attempt", "fct_charge_sum_monthly"))
     billed = {*table["fct_run_cost"].filter("is_billed")["run_id"]}
-    restores, epochs, saves = (
-        _rows_by("run_id", table[f"stg_tracker__{name}"]) for name in ("phase", "epoch", "checkpoint")
-    )
+    restores = _rows_by("run_id", table["stg_tracker__phase"])
+    by_run = table["stg_tracker__epoch"].group_by("run_id").agg("epoch_index", "fraction", "tokens_seen")
+    epochs = {run_id: of_run for run_id, *of_run in by_run.iter_rows()}
+    saves = dict(table["stg_tracker__checkpoint"].group_by("run_id").agg("tokens_seen").iter_rows())
     for run_id, run in found.items():
         about = described[run_id]
         target = about["target_metric"], about["target_direction"], about["target_value"]
@@ -119,9 +119,9 @@ def runs_of(table: Frames) -> list[Run]:
         run["target_words"] = faults.target_words(run["target"])
         run["machines"] = sorted({one["resource_id"] for of in (machines, shared) for one in of.get(run_id, [])})
         run |= own[run_id] | evaluations[run_id]
-        run["epochs"] = {row["epoch_index"]: row["fraction"] for row in epochs.get(run_id, [])}
-        counts = {row["tokens_seen"] for row in (*epochs.get(run_id, []), *saves.get(run_id, []))}
-        run["token_counts"] = sorted(filter(None, counts))
+        indexes, fractions, tokens = epochs.get(run_id, ([], [], []))
+        run["epochs"] = dict(zip(indexes, fractions, strict=True))
+        run["token_counts"] = sorted({*filter(None, tokens), *saves.get(run_id, [])})
         # The bill has the hours that others claim too, so their cost is uncertain and not partial.
         run["uncertain"], run["partial"] = (
             [*uncertain(run, *of), *uncompiled(about, described, billed, *of)]
@@ -139,7 +139,7 @@ def runs_of(table: Frames) -> list[Run]:
     _add_jobs(found, table["dim_run_ancestor"])
     for run_id, run in found.items():
         about = described[run_id]
-        run["epoch_sizes"] = faults.epoch_sizes(about, epochs.get(run_id, []), "resumed_run_id" in run)
+        run["epoch_sizes"] = faults.epoch_sizes(about, epochs.get(run_id, ()), "resumed_run_id" in run)
         tokens, whole = run["epoch_sizes"].get("tokens"), about["dataset_tokens"]
         run["tokens_per_dataset"] = tokens / float(whole) if tokens and whole else None
     return list(found.values())
