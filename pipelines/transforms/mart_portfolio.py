@@ -13,6 +13,7 @@ from pipelines.analysis.recommendation import PILOT, Finding, where_to_declare
 from pipelines.transforms import Row, Rows, run_pair, serving_decision, workload_case
 from pipelines.transforms.pilot_plan import pilot_plan
 from pipelines.transforms.port_case import CURRENCY
+from pipelines.transforms.price_book import prices_of
 from pipelines.transforms.run_pair import runs_of
 from pipelines.transforms.serving_decision import serving_rows
 from pipelines.transforms.workload_case import (
@@ -35,7 +36,7 @@ def build(**table: pl.DataFrame) -> Rows:
     """Every workload that is declared or has a billed run, and every served model; the most at stake of each first."""
     newest: Any = table["fct_ledger"]["newest_date"].max()
     # An announced price is no price yet.
-    prices = table["mart_price_book"].filter(pl.col("from_date") <= pl.lit(newest, pl.Date))
+    prices = prices_of(table["mart_price_book"].filter(pl.col("from_date") <= pl.lit(newest, pl.Date)))
     offers, compared = table["stg_aws__capacity_offer"], runs_of(table)
     rows: Rows = [
         _row(case, offers) | pilot_plan(case, compared, prices, in_region(offers, case.declared))

@@ -79,9 +79,9 @@ def test_the_saving_that_decides_pays_the_port_back() -> None:
     assert deciding_saving(16_000, None, 6_000) is None
 
 
-def test_an_announced_price_is_no_price_yet(tmp_path: Path) -> None:
+def test_a_pilot_is_priced_in_its_region_and_today(tmp_path: Path) -> None:
     """An hour of p5.48xlarge at 55.04 is 2.56 hours of trn1.32xlarge at today's 21.50, not 1.28 at 43.00 of 2027, nor
-    5.504 of a block at 10.00 in another region than the workload's."""
+    1.376 at 40.00 or 5.504 of a block at 10.00 in another region than the workload's."""
     start, hour = datetime(2026, 7, 1, 10), timedelta(hours=1)
     export = write_export(tmp_path, {"2026-07": instance_time("i-g", "p5.48xlarge", "55.04", start, hour)})
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-01T11:00:00Z"}]
@@ -98,16 +98,23 @@ from_date = 2027-01-01
 price_per_hour_usd = "43.00"
 source = "announced"
 
+[[prices]]
+instance_type = "trn1.32xlarge"
+region_id = "ap-northeast-1"
+offer = "on_demand"
+from_date = 2026-06-01
+price_per_hour_usd = "40.00"
+
 [[decisions.offers]]
 instance_type = "trn1.32xlarge"
-region_id = "us-west-2"
+region_id = "us-east-1"
 purchase_option = "on_demand"
 lead_days = 0
 reported_on = 2026-07-01
 
 [[decisions.offers]]
 instance_type = "trn1.32xlarge"
-region_id = "us-east-1"
+region_id = "us-west-2"
 purchase_option = "capacity_block"
 block_hours = 24
 lead_days = 0
@@ -116,7 +123,7 @@ price_per_hour_usd = "10.00"
 
 [[decisions.workloads]]
 workload_id = "m / d / seq ? / batch ? / any precision / no target"
-region_id = "us-west-2"
+region_id = "us-east-1"
 """
     )
     rows = ask(lazy_warehouse(config), "select candidate_hours_per_run from mart_portfolio").rows()
