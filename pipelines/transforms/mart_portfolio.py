@@ -9,7 +9,7 @@ import polars as pl
 
 from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.comparison_faults import first_of
-from pipelines.analysis.recommendation import PILOT, Finding, where_to_declare
+from pipelines.analysis.recommendation import OF_PORT, PILOT, Finding, where_to_declare
 from pipelines.transforms import Row, Rows, run_pair, serving_decision, workload_case
 from pipelines.transforms.pilot_plan import pilot_plan
 from pipelines.transforms.port_case import CURRENCY
@@ -150,8 +150,12 @@ def _missing(case: WorkloadCase, done: dict[str, int]) -> Iterable[str]:
         partial = case.runs.drop_nulls("unbilled_hours")["run_id"].to_list()
         lacks = f": the bill lacks recorded time of {first_of(partial)}" if partial else ""
         yield f"the cost of a month is unknown{lacks}"
-    if case.decision.missing:
-        yield where_to_declare(case.decision.missing)
+    missing = case.decision.missing
+    if case.port and (of_port := {*missing} & {*OF_PORT}):
+        yield from case.port.missing
+        missing = tuple(name for name in missing if name not in of_port)
+    if missing:
+        yield where_to_declare(missing)
 
 
 def bought(recent: pl.DataFrame) -> dict[str, str | None]:

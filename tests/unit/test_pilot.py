@@ -189,3 +189,26 @@ day_rate_usd = "300"
     columns = "recommendation, decided_by, monthly_cost_usd, monthly_at_stake_usd"
     rows = ask(lazy_warehouse(config), f"select {columns} from mart_portfolio").rows()
     assert rows == [("run a pilot", "missing inputs", None, None)]
+
+
+def test_what_a_declared_port_lacks_is_named(tmp_path: Path) -> None:
+    """Its cost and what pays it back are unknown for want of a billed run, not of a declaration."""
+    start, hours = datetime(2026, 7, 1, 10), timedelta(hours=2)
+    export = write_export(tmp_path, {"2026-07": instance_time("i-g", "p5.48xlarge", "55.04", start, hours)})
+    events = one_attempt("g", ["i-g"], "p5.48xlarge", start, hours, model="m", dataset="d", purpose="finetune")
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
+    config.write_text(
+        config.read_text()
+        + """
+[[decisions.ports]]
+name = "to trn1"
+workload_id = "m / d / seq ? / batch ? / any precision / no target"
+started_on = 2026-07-01
+engineer_days = 1
+day_rate_usd = "300"
+pilot_run_ids = ["gone"]
+"""
+    )
+    ((missing,),) = ask(lazy_warehouse(config), "select missing_evidence from mart_portfolio").rows()
+    assert "no bill in USD has the pilot run gone; " in missing
+    assert "[[decisions.ports]]" not in missing
