@@ -130,12 +130,12 @@ def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float | None, str | None
     elif case.port is not None and case.port.saving_evidence == "planned" and case.port.baseline:
         saving, evidence = 1 - (case.port.candidate or 0.0) / case.port.baseline, "planned"
     costs = [monthly_cost(case.spend.filter(accelerator_family=f), case.spend, newest) or 0.0 for f in FAMILIES]
+    names = [f"{family}_monthly_cost_usd" for family in FAMILIES]
     if saving is None or saving >= 1:
-        only = [f"{family}_monthly_cost_usd" for family, usd in zip(FAMILIES, costs, strict=True) if usd]
-        options = {only[0]: case.monthly_cost} if len(only) == 1 else {}
+        # All of it is on one of them, or nothing shows what it would cost there.
+        options = {name: usd for name, usd in zip(names, costs, strict=True) if usd and usd == case.monthly_cost}
         return case.monthly_cost, "at most all of it", options
     whole = costs[0] + costs[1] / (1 - saving)
-    names = (f"{family}_monthly_cost_usd" for family in FAMILIES)
     return whole * saving, evidence, dict(zip(names, (whole, whole * (1 - saving)), strict=True))
 
 

@@ -145,6 +145,19 @@ def test_a_workload_on_other_machines_has_no_known_cost(tmp_path: Path) -> None:
     assert rows == [(names[0], None, None, reason), (names[1], 0, 0, "no billed run")]
 
 
+def test_what_ran_on_other_machines_is_no_cost_on_the_gpu(tmp_path: Path) -> None:
+    """An hour of the GPU at 55.04 and one of Inferentia at 12.98 are 68.02, which all of it costs on neither."""
+    start, hour, months, events = datetime(2026, 7, 1, 10), timedelta(hours=1), [], []
+    for kind, rate in (("p5.48xlarge", "55.04"), ("inf2.48xlarge", "12.98")):
+        months += instance_time(f"i-{kind}", kind, rate, start, hour)
+        events += one_attempt(kind, [f"i-{kind}"], kind, start, hour, model="m", dataset="d")
+    export = write_export(tmp_path, {"2026-07": months})
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
+    columns = "monthly_cost_usd, gpu_monthly_cost_usd, monthly_at_stake_usd, at_stake_evidence"
+    rows = ask(lazy_warehouse(config), f"select {columns} from mart_portfolio").rows()
+    assert rows == [(Decimal("68.02"), None, Decimal("68.02"), "at most all of it")]
+
+
 @pytest.mark.parametrize("currency", ["USD", "EUR"])
 def test_training_costs_nothing_a_month_if_it_ended_before_the_bill(tmp_path: Path, currency: str) -> None:
     """An hour in May and two in June; the bill goes on to November, more than 90 days later, and its last whole months
