@@ -89,7 +89,7 @@ def runs_of(table: Frames) -> list[Run]:
     """
     described = {row["run_id"]: row for row in table["dim_run"].select(*_DESCRIBED, *_JUDGED).iter_rows(named=True)}
     found = _billed_runs(described, table["fct_run_cost"], table["fct_interval_cost"])
-    recorded = table["stg_tracker__run"].select("run_id", "base_checkpoint_id", "params_active")
+    recorded = table["stg_tracker__run"].select("run_id", "parent_run_id", "base_checkpoint_id", "params_active")
     own = {row.pop("run_id"): row for row in recorded.iter_rows(named=True)}
     resource = table["stg_tracker__resource"].filter(~pl.col("is_any_machine")).select(_STAY)
     machine = table["fct_run_machine"].filter(~pl.col("is_any_machine"))
@@ -112,6 +112,7 @@ def runs_of(table: Frames) -> list[Run]:
     restores, epochs, saves = (
         _rows_by("run_id", table[f"stg_tracker__{name}"]) for name in ("phase", "epoch", "checkpoint")
     )
+    came_from = dict(table["dim_run_ancestor"].filter(generation_count=1)["run_id", "ancestor_run_id"].iter_rows())
     for run_id, run in found.items():
         about = described[run_id]
         target = about["target_metric"], about["target_direction"], about["target_value"]
@@ -130,13 +131,13 @@ def runs_of(table: Frames) -> list[Run]:
         run["warnings"] = [
             *run["uncertain"],
             *run_discount.undiscounted(discounts.get(run_id, [])),
-            *warm_starts(run, restores.get(run_id, [])),
+            *warm_starts(run, restores.get(run_id, []), came_from.get(run_id)),
             *run_weakness.weaknesses(run, stays.get(run_id, []), on_machine, idle),
         ]
         run["costs"] = dict.fromkeys(run["costs"], (None, None)) if run["partial"] else run["costs"]
         if run_id in gaps and run["ended_at"] > gaps[run_id][0]["newest_usage_at"]:
             run["status"] = "running"
-    _add_jobs(found, table["dim_run_ancestor"])
+    _add_jobs(found, came_from)
     for run_id, run in found.items():
         about = described[run_id]
         run["epoch_sizes"] = faults.epoch_sizes(about, epochs.get(run_id, []), "resumed_run_id" in run)
@@ -206,13 +207,12 @@ def _rows_by(column: str, frame: pl.DataFrame) -> dict[str, Rows]:
     return frame.rows_by_key(column, named=True, include_key=True)
 
 
-def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:
+def _add_jobs(found: dict[str, Row], came_from: Mapping[str, str]) -> None:
     """Name the job of each run: runs resumed from one another are one; so are equal evaluations on shared machines, and
     nearly equal ones at the same time."""
-    parents = dim_run_ancestor.filter(generation_count=1).select("run_id", "ancestor_run_id")
     parent = {
         run_id: ancestor
-        for run_id, ancestor in parents.iter_rows()
+        for run_id, ancestor in came_from.items()
         if run_id in found and ancestor in found and found[run_id]["base_checkpoint_id"]
     }
     on_machine: dict[tuple[str, ...], list[Run]] = {}
