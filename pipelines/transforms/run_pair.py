@@ -137,7 +137,7 @@ def runs_of(table: Frames) -> list[Run]:
         run["costs"] = dict.fromkeys(run["costs"], (None, None)) if run["partial"] else run["costs"]
         if run_id in gaps and run["ended_at"] > gaps[run_id][0]["newest_usage_at"]:
             run["status"] = "running"
-    _add_jobs(found, came_from)
+    _add_jobs(found, came_from, described)
     for run_id, run in found.items():
         about = described[run_id]
         run["epoch_sizes"] = faults.epoch_sizes(about, epochs.get(run_id, []), "resumed_run_id" in run)
@@ -207,14 +207,9 @@ def _rows_by(column: str, frame: pl.DataFrame) -> dict[str, Rows]:
     return frame.rows_by_key(column, named=True, include_key=True)
 
 
-def _add_jobs(found: dict[str, Row], came_from: Mapping[str, str]) -> None:
+def _add_jobs(found: dict[str, Row], came_from: Mapping[str, str], described: Mapping[str, Row]) -> None:
     """Name the job of each run: runs resumed from one another are one; so are equal evaluations on shared machines, and
     nearly equal ones at the same time."""
-    parent = {
-        run_id: ancestor
-        for run_id, ancestor in came_from.items()
-        if run_id in found and ancestor in found and found[run_id]["base_checkpoint_id"]
-    }
     on_machine: dict[tuple[str, ...], list[Run]] = {}
     for run in found.values():
         for machine in run["machines"]:
@@ -228,12 +223,13 @@ def _add_jobs(found: dict[str, Row], came_from: Mapping[str, str]) -> None:
         own: list[Any] = [(*side, run_id), *((*side, twin) for twin in twins.get(run_id, ()))]
         if run["evaluations"]:
             own += [(*side, machine, run["evaluations"]) for machine in run["machines"]]
-        resumed = found.get(parent.get(run_id, ""), {})
+        first = came_from.get(run_id, "") if run["base_checkpoint_id"] else ""
+        resumed, begun = found.get(first), described.get(first)
         if resumed and side == _side(resumed):
             own.append((*side, resumed["run_id"]))
             run["resumed_run_id"] = resumed["run_id"]
-        elif resumed and all(resumed[name] in (None, run[name]) for name in ("model", "dataset")):
-            run["begun_run_id"] = resumed["run_id"]
+        elif begun and all(begun[name] in (None, run[name]) for name in ("model", "dataset")):
+            run["begun_run_id"] = first
         keys.append(own)
     for number, run in zip(joined(keys), found.values(), strict=True):
         run["job_id"] = str(number)

@@ -353,12 +353,14 @@ def in_block(fee: str, **more: str) -> Callable[[Runs], Runs]:
 def begun_elsewhere(runs: Runs, **leg: Any) -> Runs:
     """All runs record one base checkpoint; each Trainium run continues an hour of a run that records no target.
 
-    It names that run, unless `leg` has what all of those call the checkpoint that they save.
+    It names that run, unless `leg`, what else holds for those, has what they call the checkpoint that they save.
     """
     base, found = {"base_checkpoint_id": "base"}, []
     for run in runs:
         first = f"{run['run_id']}-a"
-        found.append(run | {"record": base | ({"parent_run_id": first} if run["kind"] == TRN1 and not leg else {})})
+        found.append(
+            run | {"record": base | ({"parent_run_id": first} if run["kind"] == TRN1 and "saves" not in leg else {})}
+        )
         if run["kind"] == TRN1:
             found.append(run | {"run_id": first, "hours": 1, "hour": 8, "loss": None, "record": NO_TARGET} | leg)
     return found
@@ -621,6 +623,14 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     ),
     "a first part that records no target": (
         begun_elsewhere,
+        "run trainium-1 continues run trainium-1-a of another workload or machine, which is not compared",
+    ),
+    "a first part that is not on the bill": (
+        lambda runs: begun_elsewhere(runs, is_billed=False, machine="i-0first"),
+        "run trainium-1 continues run trainium-1-a of another workload or machine, which is not compared",
+    ),
+    "a first part on two kinds of machine": (
+        lambda runs: begun_elsewhere(runs, extra_machine=P4D, machine="i-0first"),
         "run trainium-1 continues run trainium-1-a of another workload or machine, which is not compared",
     ),
     "a first part whose checkpoint has the name of others": (
