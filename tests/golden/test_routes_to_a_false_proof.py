@@ -1527,6 +1527,15 @@ def test_a_superseded_registration_with_results_is_a_comparison_of_its_own(day: 
         assert lab.ask(sql, "mart_silicon_comparison") == [("proven", looks, Decimal(looks) / 20)]
 
 
+def test_prices_are_those_of_the_newest_usage_of_the_bill() -> None:
+    """The last accelerator ran on 13 July, a machine without one on the 31st."""
+    lines, records = tables(sound())
+    times = {f"line_item_usage_{end}_date": f"2026-07-31 {hour}:00:00" for end, hour in (("start", 10), ("end", 11))}
+    other = {"line_item_usage_type": "USW2-BoxUsage:m5.large", "line_item_resource_id": "i-0web"}
+    (row,) = effective_rows([*lines, lines[0] | times | other], records, {})
+    assert (row["price_date"], row["verdict"]) == (date(2026, 7, 31), "supported")
+
+
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
 def test_a_price_change_inside_a_side_proves_nothing(is_registered: bool) -> None:
     """The GPU runs of the first two days cost $98.32 an hour, the list price of then; on the last day it is $55.04.
