@@ -98,9 +98,11 @@ class Decision:
     missing: tuple[str, ...] = ()
 
 
+# What a port shows, where one is declared.
+OF_PORT = ("break_even_runs", "payback_months", "port_cost_usd", "runs_per_month", "saving_per_run_usd")
 # Where missing inputs can be declared.
 _DECLARED_IN = {
-    "a port in [[decisions.ports]]": ("break_even_runs", "payback_months", "port_cost_usd", "saving_per_run_usd"),
+    "a port in [[decisions.ports]]": OF_PORT,
     "lead times in [[decisions.offers]]": ("baseline_lead_days", "candidate_lead_days"),
     "two whole months of bills": ("monthly_cost_trend_usd",),
 }
@@ -217,14 +219,18 @@ def repayment(inputs: Inputs) -> Finding | None:
 
 def _paid_back(explanation: str, npv: float | None, inputs: Inputs) -> Finding:
     needed, runs, port = inputs["break_even_runs"], inputs["runs_in_horizon"], inputs["port_cost_usd"]
-    if port is None or needed is None or runs is None:
+    if port is None or needed is None:
         missing = ("port_cost_usd",)
         return _finding("trainium", True, f"{explanation}; no cost of a port is declared", missing)
+    if runs is None:
+        return _finding(PILOT, True, f"{explanation}; how often it runs is unknown", ("runs_per_month",))
     paid = "1 run pays" if needed == 1 else f"{needed:,.0f} runs pay"
     words = f"{explanation}; {paid} the port back and {float(runs):,.1f} fit the horizon"
     if float(runs) < float(needed):
         return _finding("gpu", True, f"{words}: too few")
-    if npv is not None and npv < 0:
+    if npv is None:
+        return _finding(PILOT, True, f"{words}, but how often it runs is unknown", ("runs_per_month",))
+    if npv < 0:
         words += f", but with upkeep, falling prices and its chance the port is expected to lose {-npv:,.2f}"
         return _finding("gpu", True, words)
     return _finding("trainium", True, words)

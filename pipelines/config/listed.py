@@ -57,6 +57,8 @@ class ListPrice(Frozen):
     source: Text = "[[prices]]"
 
     def mistakes(self) -> Iterator[str]:
+        if self.offer == "on_demand" and not self.region_id[-1].isdigit():
+            yield f"region_id {self.region_id} is not a region; an on_demand price has one, such as us-east-1"
         counts = {row["instance_type"]: int(row["accelerator_count"] or 1) for row in instance_types()}
         count = counts.get(self.instance_type, 1)
         for row in listed_rows(REFERENCE / "ref_list_price.csv"):

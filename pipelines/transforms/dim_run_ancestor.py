@@ -12,22 +12,23 @@ INPUTS = ("stg_tracker__run", "stg_tracker__checkpoint")
 
 
 def build(stg_tracker__run: pl.DataFrame, stg_tracker__checkpoint: pl.DataFrame) -> pl.DataFrame:
-    """(run_id, ancestor_run_id, generation_count); an unrecorded parent is an ancestor too."""
+    """(run_id, ancestor_run_id, generation_count); an unrecorded parent or checkpoint is an ancestor too."""
     run = stg_tracker__run.select("run_id", "parent_run_id", "base_checkpoint_id", "purpose")
     named = [stg_tracker__checkpoint.select(pl.col(name).alias("base"), "run_id") for name in ("checkpoint_id", "uri")]
-    # Several runs may call a checkpoint `step-100`: a name shared by several runs names none.
     saved_by = (
         pl.concat(named)
         .drop_nulls()
         .group_by("base")
-        .agg(pl.col("run_id").unique())
-        .filter(pl.col("run_id").list.len() == 1)
-        .select("base", base_run_id=pl.col("run_id").list.first())
+        .agg(base_run_id=pl.col("run_id").min(), saver_count=pl.col("run_id").n_unique())
     )
+    # Several runs may call a checkpoint `step-100`, a run its own like the one it started from: such a name names none.
+    is_named = (pl.col("saver_count") == 1) & (pl.col("base_run_id") != pl.col("run_id"))
     parent = pl.when(pl.col("purpose") != "sweep_trial").then("parent_run_id")
+    # Without a parent, an ancestor without a record stands for the one of several that is not known.
+    unknown = pl.when(pl.col("saver_count") > 1).then("base_checkpoint_id")
     step = (
         run.join(saved_by, left_on="base_checkpoint_id", right_on="base", how="left")
-        .select("run_id", came_from=pl.coalesce("base_run_id", parent))
+        .select("run_id", came_from=pl.coalesce(pl.when(is_named).then("base_run_id"), parent, unknown))
         .filter(pl.col("came_from").is_not_null() & (pl.col("came_from") != pl.col("run_id")))
     )
     came_from = dict(step.rows())

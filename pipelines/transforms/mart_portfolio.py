@@ -9,10 +9,11 @@ import polars as pl
 
 from pipelines.analysis.comparison import SIDES
 from pipelines.analysis.comparison_faults import first_of
-from pipelines.analysis.recommendation import PILOT, Finding, where_to_declare
+from pipelines.analysis.recommendation import OF_PORT, PILOT, Finding, where_to_declare
 from pipelines.transforms import Row, Rows, run_pair, serving_decision, workload_case
 from pipelines.transforms.pilot_plan import pilot_plan
 from pipelines.transforms.port_case import CURRENCY
+from pipelines.transforms.price_book import prices_of
 from pipelines.transforms.run_pair import runs_of
 from pipelines.transforms.serving_decision import serving_rows
 from pipelines.transforms.workload_case import (
@@ -35,7 +36,7 @@ def build(**table: pl.DataFrame) -> Rows:
     """Every workload that is declared or has a billed run, and every served model; the most at stake of each first."""
     newest: Any = table["fct_ledger"]["newest_date"].max()
     # An announced price is no price yet.
-    prices = table["mart_price_book"].filter(pl.col("from_date") <= pl.lit(newest, pl.Date))
+    prices = prices_of(table["mart_price_book"].filter(pl.col("from_date") <= pl.lit(newest, pl.Date)))
     offers, compared = table["stg_aws__capacity_offer"], runs_of(table)
     rows: Rows = [
         _row(case, offers) | pilot_plan(case, compared, prices, in_region(offers, case.declared))
@@ -129,12 +130,12 @@ def _at_stake(case: WorkloadCase, newest: Any) -> tuple[float | None, str | None
     elif case.port is not None and case.port.saving_evidence == "planned" and case.port.baseline:
         saving, evidence = 1 - (case.port.candidate or 0.0) / case.port.baseline, "planned"
     costs = [monthly_cost(case.spend.filter(accelerator_family=f), case.spend, newest) or 0.0 for f in FAMILIES]
+    names = [f"{family}_monthly_cost_usd" for family in FAMILIES]
     if saving is None or saving >= 1:
-        only = [f"{family}_monthly_cost_usd" for family, usd in zip(FAMILIES, costs, strict=True) if usd]
-        options = {only[0]: case.monthly_cost} if len(only) == 1 else {}
+        # All of it is on one of them, or nothing shows what it would cost there.
+        options = {name: usd for name, usd in zip(names, costs, strict=True) if usd and usd == case.monthly_cost}
         return case.monthly_cost, "at most all of it", options
     whole = costs[0] + costs[1] / (1 - saving)
-    names = (f"{family}_monthly_cost_usd" for family in FAMILIES)
     return whole * saving, evidence, dict(zip(names, (whole, whole * (1 - saving)), strict=True))
 
 
@@ -149,8 +150,12 @@ def _missing(case: WorkloadCase, done: dict[str, int]) -> Iterable[str]:
         partial = case.runs.drop_nulls("unbilled_hours")["run_id"].to_list()
         lacks = f": the bill lacks recorded time of {first_of(partial)}" if partial else ""
         yield f"the cost of a month is unknown{lacks}"
-    if case.decision.missing:
-        yield where_to_declare(case.decision.missing)
+    missing = case.decision.missing
+    if case.port and (of_port := {*missing} & {*OF_PORT}):
+        yield from case.port.missing
+        missing = tuple(name for name in missing if name not in of_port)
+    if missing:
+        yield where_to_declare(missing)
 
 
 def bought(recent: pl.DataFrame) -> dict[str, str | None]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from datetime import date
 
 import polars as pl
 
@@ -12,13 +13,14 @@ from pipelines.analysis.recommendation import PILOT
 from pipelines.analysis.verdict import RUN_FLOOR, spent
 from pipelines.transforms import Row, number
 from pipelines.transforms.port_case import BASIS, CURRENCY
+from pipelines.transforms.price_book import Prices, price_on
 from pipelines.transforms.workload_case import FAMILIES, WorkloadCase
 
 
-def pilot_plan(case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame, offers: pl.DataFrame) -> Row:
+def pilot_plan(case: WorkloadCase, compared: Sequence[Run], prices: Prices, offers: pl.DataFrame) -> Row:
     """The columns of mart_portfolio on the pilot; none where a measurement or a hard stop decides.
 
-    `compared` are the runs of all workloads (run_pair), `prices` is mart_price_book, `offers` stg_aws__capacity_offer.
+    `compared` are the runs of all workloads (run_pair), `prices` those in force, `offers` stg_aws__capacity_offer.
     """
     kinds = {found.rule: found.kind for found in case.findings}
     if case.decision.recommendation != PILOT and kinds.get(case.decision.decided_by) != "scenario":
@@ -32,7 +34,8 @@ def pilot_plan(case: WorkloadCase, compared: Sequence[Run], prices: pl.DataFrame
     verdict = pair.get("verdict", "")
     gpu, trainium = map(_per_success, sides)
     (gpu_usd, gpu_evidence), (usd, evidence) = cost_of_a_run(gpu, trainium), cost_of_a_run(trainium, gpu)
-    price = _price(types[1], prices, offers) if case.currency == CURRENCY else None
+    regions = {case.declared["region_id"]} if case.declared["region_id"] else {run["region_id"] for run in runs}
+    price = _price(types[1], regions, prices, offers) if case.currency == CURRENCY else None
     saving = deciding_saving(number(case.inputs["port_cost_usd"]), number(case.inputs["runs_in_horizon"]), gpu_usd)
     # GPU runs may be listed, but what was seen before the pilot was registered proves nothing.
     is_anew = verdict == "not comparable" or (pair and pair.get("registration") is None)
@@ -76,15 +79,17 @@ def _per_success(side: Side | None) -> float | None:
     return None if side is None or whole is None else whole / len(side.succeeded)
 
 
-def _price(instance_type: str | None, prices: pl.DataFrame, offers: pl.DataFrame) -> float | None:
-    """USD of an instance-hour: the least offered, else the newest on demand of the book."""
+def _price(
+    instance_type: str | None, regions: Collection[str | None], prices: Prices, offers: pl.DataFrame
+) -> float | None:
+    """USD of an instance-hour: the least offered, else on demand in the one region of the workload."""
     if instance_type is None:
         return None
     offered = offers.filter(instance_type=instance_type)["price_per_hour_usd"].drop_nulls().min()
-    if offered is None:
-        listed = prices.filter(instance_type=instance_type.removeprefix("ml."), offer="on_demand").sort("from_date")
-        offered = listed["price_per_hour_usd"][-1] if listed.height else None
-    return number(offered)
+    if offered is not None or len(regions) != 1:
+        return number(offered)
+    machine = {"instance_type": instance_type.removeprefix("ml."), "billing_currency": CURRENCY}
+    return price_on(prices, {**machine, "region_id": next(iter(regions))}, date.max)
 
 
 def runs_to_do(

@@ -88,7 +88,7 @@ def runs_of(table: Frames) -> list[Run]:
     """
     described = {row["run_id"]: row for row in table["dim_run"].select(*_DESCRIBED, *_JUDGED).iter_rows(named=True)}
     found = _billed_runs(described, table["fct_run_cost"], table["fct_interval_cost"])
-    recorded = table["stg_tracker__run"].select("run_id", "base_checkpoint_id", "params_active")
+    recorded = table["stg_tracker__run"].select("run_id", "parent_run_id", "base_checkpoint_id", "params_active")
     own = {row.pop("run_id"): row for row in recorded.iter_rows(named=True)}
     resource = table["stg_tracker__resource"].filter(~pl.col("is_any_machine")).select(_STAY)
     machine = table["fct_run_machine"].filter(~pl.col("is_any_machine"))
@@ -112,6 +112,7 @@ def runs_of(table: Frames) -> list[Run]:
     by_run = table["stg_tracker__epoch"].group_by("run_id").agg("epoch_index", "fraction", "tokens_seen")
     epochs = {run_id: of_run for run_id, *of_run in by_run.iter_rows()}
     saves = dict(table["stg_tracker__checkpoint"].group_by("run_id").agg("tokens_seen").iter_rows())
+    came_from = dict(table["dim_run_ancestor"].filter(generation_count=1)["run_id", "ancestor_run_id"].iter_rows())
     for run_id, run in found.items():
         about = described[run_id]
         target = about["target_metric"], about["target_direction"], about["target_value"]
@@ -130,13 +131,13 @@ def runs_of(table: Frames) -> list[Run]:
         run["warnings"] = [
             *run["uncertain"],
             *run_discount.undiscounted(discounts.get(run_id, [])),
-            *warm_starts(run, restores.get(run_id, [])),
+            *warm_starts(run, restores.get(run_id, []), came_from.get(run_id)),
             *run_weakness.weaknesses(run, stays.get(run_id, []), on_machine, idle),
         ]
         run["costs"] = dict.fromkeys(run["costs"], (None, None)) if run["partial"] else run["costs"]
         if run_id in gaps and run["ended_at"] > gaps[run_id][0]["newest_usage_at"]:
             run["status"] = "running"
-    _add_jobs(found, table["dim_run_ancestor"])
+    _add_jobs(found, came_from, described)
     for run_id, run in found.items():
         about = described[run_id]
         run["epoch_sizes"] = faults.epoch_sizes(about, epochs.get(run_id, ()), "resumed_run_id" in run)
@@ -206,15 +207,9 @@ def _rows_by(column: str, frame: pl.DataFrame) -> dict[str, Rows]:
     return frame.rows_by_key(column, named=True, include_key=True)
 
 
-def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:
+def _add_jobs(found: dict[str, Row], came_from: Mapping[str, str], described: Mapping[str, Row]) -> None:
     """Name the job of each run: runs resumed from one another are one; so are equal evaluations on shared machines, and
     nearly equal ones at the same time."""
-    parents = dim_run_ancestor.filter(generation_count=1).select("run_id", "ancestor_run_id")
-    parent = {
-        run_id: ancestor
-        for run_id, ancestor in parents.iter_rows()
-        if run_id in found and ancestor in found and found[run_id]["base_checkpoint_id"]
-    }
     on_machine: dict[tuple[str, ...], list[Run]] = {}
     for run in found.values():
         for machine in run["machines"]:
@@ -228,12 +223,13 @@ def _add_jobs(found: dict[str, Row], dim_run_ancestor: pl.DataFrame) -> None:
         own: list[Any] = [(*side, run_id), *((*side, twin) for twin in twins.get(run_id, ()))]
         if run["evaluations"]:
             own += [(*side, machine, run["evaluations"]) for machine in run["machines"]]
-        resumed = found.get(parent.get(run_id, ""), {})
+        first = came_from.get(run_id, "") if run["base_checkpoint_id"] else ""
+        resumed, begun = found.get(first), described.get(first)
         if resumed and side == _side(resumed):
             own.append((*side, resumed["run_id"]))
             run["resumed_run_id"] = resumed["run_id"]
-        elif resumed and all(resumed[name] in (None, run[name]) for name in ("model", "dataset")):
-            run["begun_run_id"] = resumed["run_id"]
+        elif begun and all(begun[name] in (None, run[name]) for name in ("model", "dataset")):
+            run["begun_run_id"] = first
         keys.append(own)
     for number, run in zip(joined(keys), found.values(), strict=True):
         run["job_id"] = str(number)

@@ -161,13 +161,17 @@ def overbookings(run_id: str, hours: Rows) -> Iterator[str]:
         )
 
 
-def warm_starts(run: Run, restores: Rows) -> Iterator[str]:
-    """That a run without a recorded base checkpoint begins from one; `restores` has a row if so."""
+def warm_starts(run: Run, restores: Rows, came_from: str | None) -> Iterator[str]:
+    """That a run without a recorded base checkpoint begins from one; `restores` has a row if so. Or that it `came_from`
+    a checkpoint that several runs gave the same name."""
     # Some count epochs from 0.
     first_epoch = min(run["epochs"], default=1)
     if run["base_checkpoint_id"] is None and (restores or first_epoch > 1):
         first = "a restore" if restores else f"epoch {first_epoch}"
         yield f"run {run['run_id']} begins with {first} and records no base checkpoint: it may not start from nothing"
+    if came_from and run["base_checkpoint_id"] == came_from != run["parent_run_id"]:
+        several = f"several runs saved a checkpoint {came_from}: which it continues is unknown"
+        yield f"run {run['run_id']} records no parent, and {several}"
 
 
 def unbilled(run_id: str, gaps: Rows) -> Iterator[str]:

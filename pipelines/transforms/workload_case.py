@@ -188,7 +188,7 @@ def _arithmetic(
         "port_cost_usd": cost,
         "break_even_runs": needed,
         "runs_in_horizon": float(planned) if planned is not None else cadence and cadence * months,
-        "payback_months": None if needed is None or not cadence else needed / cadence,
+        "payback_months": None if needed is None or cadence is None else needed / cadence if cadence else inf,
         "horizon_months": float(months),
     }
 

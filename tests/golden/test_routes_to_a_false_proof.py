@@ -83,7 +83,8 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
     """The bill's lines and the records of the runs."""
     lines: list[dict[str, str]] = []
     made: dict[str, list[dict[str, Any]]] = {
-        f"tracker_{name}": [] for name in ("run", "attempt", "resource", "phase", "epoch", "evaluation", "unread_run")
+        f"tracker_{name}": []
+        for name in ("run", "attempt", "resource", "phase", "epoch", "evaluation", "checkpoint", "unread_run")
     }
     for run in runs:
         if "unread" in run:
@@ -152,6 +153,9 @@ def tables(runs: Runs) -> tuple[list[dict[str, str]], dict[str, list[dict[str, A
         if "restores" in run:
             phase = {"attempt_no": 1, "phase": "restore", "started_at": start, "ended_at": start + timedelta(minutes=1)}
             made["tracker_phase"].append(own | phase)
+        if "saves" in run:
+            saved = {"attempt_no": 1, "checkpoint_id": run["saves"], "durable_at": end}
+            made["tracker_checkpoint"].append(own | saved)
         single = [(run.get("epoch", 1), run["epoch_tokens"])] if "epoch_tokens" in run else []
         for index, seen in run.get("epochs", single):
             made["tracker_epoch"].append(
@@ -346,14 +350,19 @@ def in_block(fee: str, **more: str) -> Callable[[Runs], Runs]:
     return lambda runs: [run | own.get(run["run_id"], {}) for run in runs]
 
 
-def begun_elsewhere(runs: Runs) -> Runs:
-    """All runs record one base checkpoint; each Trainium run continues an hour of a run that records no target."""
+def begun_elsewhere(runs: Runs, **leg: Any) -> Runs:
+    """All runs record one base checkpoint; each Trainium run continues an hour of a run that records no target.
+
+    It names that run, unless `leg`, what else holds for those, has what they call the checkpoint that they save.
+    """
     base, found = {"base_checkpoint_id": "base"}, []
     for run in runs:
-        leg = f"{run['run_id']}-a"
-        found.append(run | {"record": base | ({"parent_run_id": leg} if run["kind"] == TRN1 else {})})
+        first = f"{run['run_id']}-a"
+        found.append(
+            run | {"record": base | ({"parent_run_id": first} if run["kind"] == TRN1 and "saves" not in leg else {})}
+        )
         if run["kind"] == TRN1:
-            found.append(run | {"run_id": leg, "hours": 1, "hour": 8, "loss": None, "record": NO_TARGET})
+            found.append(run | {"run_id": first, "hours": 1, "hour": 8, "loss": None, "record": NO_TARGET} | leg)
     return found
 
 
@@ -615,6 +624,18 @@ ROUTES: dict[str, tuple[Callable[[Runs], Runs], str]] = {
     "a first part that records no target": (
         begun_elsewhere,
         "run trainium-1 continues run trainium-1-a of another workload or machine, which is not compared",
+    ),
+    "a first part that is not on the bill": (
+        lambda runs: begun_elsewhere(runs, is_billed=False, machine="i-0first"),
+        "run trainium-1 continues run trainium-1-a of another workload or machine, which is not compared",
+    ),
+    "a first part on two kinds of machine": (
+        lambda runs: begun_elsewhere(runs, extra_machine=P4D, machine="i-0first"),
+        "run trainium-1 continues run trainium-1-a of another workload or machine, which is not compared",
+    ),
+    "a first part whose checkpoint has the name of others": (
+        lambda runs: begun_elsewhere(runs, saves="base"),
+        "run trainium-1 records no parent, and several runs saved a checkpoint base: which it continues is unknown",
     ),
     "runs of one epoch against runs of ten": (
         sized({"epochs": [(1, 1e9)]}, {"epochs": [(number, number * 1e9) for number in range(1, 11)]}),
@@ -1504,6 +1525,15 @@ def test_a_superseded_registration_with_results_is_a_comparison_of_its_own(day: 
         columns = "verdict, registered_comparison_count, expected_false_count"
         sql = f"select {columns} from mart_silicon_comparison where cost_basis = 'effective'"
         assert lab.ask(sql, "mart_silicon_comparison") == [("proven", looks, Decimal(looks) / 20)]
+
+
+def test_prices_are_those_of_the_newest_usage_of_the_bill() -> None:
+    """The last accelerator ran on 13 July, a machine without one on the 31st."""
+    lines, records = tables(sound())
+    times = {f"line_item_usage_{end}_date": f"2026-07-31 {hour}:00:00" for end, hour in (("start", 10), ("end", 11))}
+    other = {"line_item_usage_type": "USW2-BoxUsage:m5.large", "line_item_resource_id": "i-0web"}
+    (row,) = effective_rows([*lines, lines[0] | times | other], records, {})
+    assert (row["price_date"], row["verdict"]) == (date(2026, 7, 31), "supported")
 
 
 @pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])

@@ -79,9 +79,9 @@ def test_the_saving_that_decides_pays_the_port_back() -> None:
     assert deciding_saving(16_000, None, 6_000) is None
 
 
-def test_an_announced_price_is_no_price_yet(tmp_path: Path) -> None:
+def test_a_pilot_is_priced_in_its_region_and_today(tmp_path: Path) -> None:
     """An hour of p5.48xlarge at 55.04 is 2.56 hours of trn1.32xlarge at today's 21.50, not 1.28 at 43.00 of 2027, nor
-    5.504 of a block at 10.00 in another region than the workload's."""
+    1.376 at 40.00 or 5.504 of a block at 10.00 in another region than the workload's."""
     start, hour = datetime(2026, 7, 1, 10), timedelta(hours=1)
     export = write_export(tmp_path, {"2026-07": instance_time("i-g", "p5.48xlarge", "55.04", start, hour)})
     inside = [{"event": "epoch_completed", "epoch": 1, "at": "2026-07-01T11:00:00Z"}]
@@ -98,16 +98,23 @@ from_date = 2027-01-01
 price_per_hour_usd = "43.00"
 source = "announced"
 
+[[prices]]
+instance_type = "trn1.32xlarge"
+region_id = "ap-northeast-1"
+offer = "on_demand"
+from_date = 2026-06-01
+price_per_hour_usd = "40.00"
+
 [[decisions.offers]]
 instance_type = "trn1.32xlarge"
-region_id = "us-west-2"
+region_id = "us-east-1"
 purchase_option = "on_demand"
 lead_days = 0
 reported_on = 2026-07-01
 
 [[decisions.offers]]
 instance_type = "trn1.32xlarge"
-region_id = "us-east-1"
+region_id = "us-west-2"
 purchase_option = "capacity_block"
 block_hours = 24
 lead_days = 0
@@ -116,7 +123,7 @@ price_per_hour_usd = "10.00"
 
 [[decisions.workloads]]
 workload_id = "m / d / seq ? / batch ? / any precision / no target"
-region_id = "us-west-2"
+region_id = "us-east-1"
 """
     )
     rows = ask(lazy_warehouse(config), "select candidate_hours_per_run from mart_portfolio").rows()
@@ -136,6 +143,19 @@ def test_a_workload_on_other_machines_has_no_known_cost(tmp_path: Path) -> None:
     rows = ask(lazy_warehouse(config), f"select {columns} from mart_portfolio order by 1").rows()
     reason = "its billed runs are of several currencies, or not on GPU or Trainium alone"
     assert rows == [(names[0], None, None, reason), (names[1], 0, 0, "no billed run")]
+
+
+def test_what_ran_on_other_machines_is_no_cost_on_the_gpu(tmp_path: Path) -> None:
+    """An hour of the GPU at 55.04 and one of Inferentia at 12.98 are 68.02, which all of it costs on neither."""
+    start, hour, months, events = datetime(2026, 7, 1, 10), timedelta(hours=1), [], []
+    for kind, rate in (("p5.48xlarge", "55.04"), ("inf2.48xlarge", "12.98")):
+        months += instance_time(f"i-{kind}", kind, rate, start, hour)
+        events += one_attempt(kind, [f"i-{kind}"], kind, start, hour, model="m", dataset="d")
+    export = write_export(tmp_path, {"2026-07": months})
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
+    columns = "monthly_cost_usd, gpu_monthly_cost_usd, monthly_at_stake_usd, at_stake_evidence"
+    rows = ask(lazy_warehouse(config), f"select {columns} from mart_portfolio").rows()
+    assert rows == [(Decimal("68.02"), None, Decimal("68.02"), "at most all of it")]
 
 
 @pytest.mark.parametrize("currency", ["USD", "EUR"])
@@ -182,3 +202,26 @@ day_rate_usd = "300"
     columns = "recommendation, decided_by, monthly_cost_usd, monthly_at_stake_usd"
     rows = ask(lazy_warehouse(config), f"select {columns} from mart_portfolio").rows()
     assert rows == [("run a pilot", "missing inputs", None, None)]
+
+
+def test_what_a_declared_port_lacks_is_named(tmp_path: Path) -> None:
+    """Its cost and what pays it back are unknown for want of a billed run, not of a declaration."""
+    start, hours = datetime(2026, 7, 1, 10), timedelta(hours=2)
+    export = write_export(tmp_path, {"2026-07": instance_time("i-g", "p5.48xlarge", "55.04", start, hours)})
+    events = one_attempt("g", ["i-g"], "p5.48xlarge", start, hours, model="m", dataset="d", purpose="finetune")
+    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
+    config.write_text(
+        config.read_text()
+        + """
+[[decisions.ports]]
+name = "to trn1"
+workload_id = "m / d / seq ? / batch ? / any precision / no target"
+started_on = 2026-07-01
+engineer_days = 1
+day_rate_usd = "300"
+pilot_run_ids = ["gone"]
+"""
+    )
+    ((missing,),) = ask(lazy_warehouse(config), "select missing_evidence from mart_portfolio").rows()
+    assert "no bill in USD has the pilot run gone; " in missing
+    assert "[[decisions.ports]]" not in missing

@@ -132,6 +132,17 @@ def test_a_price_configured_twice_is_refused(tmp_path: Path) -> None:
         load_settings(config)
 
 
+@pytest.mark.parametrize("region_id", ["us", "unstated"])
+def test_an_on_demand_price_is_of_one_region(tmp_path: Path, region_id: str) -> None:
+    """Comparisons read no price of an area: one that is declared would be missing without a word."""
+    config = write_config(tmp_path, billing="export")
+    entry = f'[[prices]]\ninstance_type = "p9.48xlarge"\nregion_id = "{region_id}"\noffer = "on_demand"\n'
+    entry += "from_date = 2026-11-01\nprice_per_hour_usd = 90\n"
+    config.write_text(config.read_text() + "\n" + entry)
+    with pytest.raises(UsageError, match=f"region_id {region_id} is not a region"):
+        load_settings(config)
+
+
 def test_block_prices_are_of_a_region_then_of_its_area() -> None:
     """standards-2026 4: p5en in July 2026 is 54.92 in the US and 49.928 elsewhere; p5e in us-west-1 was 49.749."""
     at, july, june = reviewed_book().at, date(2026, 7, 2), date(2026, 6, 1)

@@ -179,6 +179,9 @@ def test_a_missing_input_recommends_a_pilot_where_it_could_change_the_answer(
         (PROVEN, {"runs_in_horizon": 6.0}, "gpu"),
         # Paid back by runs, yet upkeep and falling prices take more.
         ((PROVEN[0], -1.0), {}, "gpu"),
+        # What upkeep and falling prices take depends on how often it runs.
+        ((PROVEN[0], None), {"architecture": "novel"}, PILOT),
+        (PROVEN, {"runs_in_horizon": None}, PILOT),
         (DISPROVEN, {}, "gpu"),
         ((pair("not comparable", "quality missed"), None), {}, PILOT),
         ((pair("inconclusive", "", 0.1, -0.2, 0.3, 54), None), {}, PILOT),

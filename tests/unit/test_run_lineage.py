@@ -31,9 +31,16 @@ def test_a_checkpoint_is_better_evidence_than_a_parent() -> None:
 
 
 def test_a_name_that_two_runs_gave_a_checkpoint_names_neither() -> None:
+    """An ancestor without a record keeps the lineage from being complete; a parent decides between them."""
     runs = [{"run_id": "c", "base_checkpoint_id": "step-100"}]
     saves = [{"run_id": run, "checkpoint_id": "step-100"} for run in ("a", "b")]
-    assert ancestors(runs, saves)["c"] == []
+    assert ancestors(runs, saves)["c"] == [("c", "step-100", 1)]
+    assert ancestors([{**runs[0], "parent_run_id": "b"}], saves)["c"] == [("c", "b", 1)]
+
+
+def test_a_run_that_calls_its_own_checkpoint_like_its_base_comes_from_its_parent() -> None:
+    runs = [{"run_id": "c", "base_checkpoint_id": "step-100", "parent_run_id": "p"}]
+    assert ancestors(runs, [{"run_id": "c", "checkpoint_id": "step-100"}])["c"] == [("c", "p", 1)]
 
 
 def test_runs_that_claim_each_other_end_the_walk() -> None:

@@ -50,7 +50,7 @@ hardware as (
     group by run_id
 ),
 
-newest as (select max(usage_date) as newest_usage_date from fct_ledger where accelerator_hours > 0),
+newest as (select max(usage_date) as newest_usage_date from fct_ledger where piece_kind <> 'block_hour' and charge_category = 'Usage'),
 
 -- A precompile run passes its whole cost on, in equal parts, to the billed runs that load what it compiled.
 loaded as (
