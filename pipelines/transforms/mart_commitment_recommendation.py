@@ -30,7 +30,7 @@ QUERIES = commitment_query.QUERIES
 
 
 def build(**table: pl.DataFrame) -> Rows:
-    """Every offer with a rate, and for each kind without one a row that shows that."""
+    """Every offer with a rate, and for each kind or bound family without one a row that shows that."""
     use, commitments, bill, charges, inventory = (table[name] for name in INPUTS[:5])
     known = offer.rates(use, commitments, table["declared_commitment_rate"], table["ref_commitment_rate"])
     held, unknown = offer.in_force(commitments, bill), _unknown_use(commitments, bill, inventory)

@@ -367,6 +367,17 @@ def test_usage_without_a_rate_is_left_out_and_named() -> None:
     assert (row["unrated_usage_types"], row["unrated_list_cost_usd"]) == ("p6-b200.48xlarge", 30 * 8 * WEEK)
 
 
+def test_a_family_without_a_rate_is_named_where_another_has_one() -> None:
+    """Plans are bound to a family: 30 an hour of p6-b200, which no rate has, is in no offer of p5."""
+    demand = pl.concat([history(8, lambda hour: 100), history(8, lambda hour: 30, "p6-b200.48xlarge")])
+    rows = advise(demand, rate(0.6, commitment_kind="ec2_instance_savings_plan"))
+    found = {row["instance_family"]: row for row in rows if row["commitment_kind"] == "ec2_instance_savings_plan"}
+    assert (found["p5"]["unrated_usage_types"], found["p5"]["advice"]) == (None, "commit")
+    lacking = found["p6-b200"]
+    assert (lacking["unrated_usage_types"], lacking["unrated_list_cost_usd"]) == ("p6-b200.48xlarge", 30 * 8 * WEEK)
+    assert (lacking["advice"], lacking["advice_reason"]) == ("undecided", "no rate is known for any of the usage")
+
+
 def test_no_rate_at_all_commits_nothing_and_states_why() -> None:
     rows = advise(history(8, lambda hour: 100), rate(0.6, kind="g5.xlarge"))
     for kind in ("compute_savings_plan", "ec2_instance_savings_plan", "reserved_instance"):
