@@ -341,6 +341,19 @@ def test_nothing_is_bought_while_the_use_of_what_is_owned_is_unknown() -> None:
     assert (row["advice"], row["commitment_per_hour_usd"], row["advice_reason"]) == ("undecided", None, reason)
 
 
+def test_nothing_is_bought_while_a_plan_in_use_has_no_fee() -> None:
+    """What of it is unused is unknown; that of a plan whose newest fee is late is not."""
+    newest, demand = START + timedelta(hours=9 * WEEK - 1), history(9, lambda hour: 100)
+    late = {"commitment_id": "plan-1", "usage_date": newest.date(), "commitment_cost_usd": None}
+    late |= {"covered_hours": 24, "covered_cost_usd": 1440, "unallocated_fee_usd": 0}
+    held = held_from(0, 9, 60)
+    row = plan(built(demand, newest, *held[:-1], PAYER | PLAN | late))
+    assert row["advice"] == "commit"
+    row = plan(built(demand, newest, *held, PAYER | PLAN | late | {"commitment_id": "plan-2"}))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("undecided", None)
+    assert row["advice_reason"] == "the bill has no fee of a commitment that was used in 28 days"
+
+
 def test_nothing_is_bought_while_a_commitment_cannot_be_read() -> None:
     unread = dict.fromkeys(INVENTORY) | {"commitment_discount_id": "plans.json SavingsPlans number 3"}
     row = plan(built(history(9, lambda hour: 100), START + timedelta(weeks=9), inventory=[unread]))
