@@ -383,7 +383,10 @@ def _unread(taken: Taken, context: Context) -> Iterator[str]:
             found.add(run["run_id"])
     names = [first_of(sorted(filter(None, found)))] if found - {None} else []
     for name in [*names, *(["an unknown run"] if None in found else [])]:
-        yield f"a record of {name} cannot be read or is gone, so runs of this workload may be missing"
+        yield (
+            f"a record of {name} cannot be read or is gone, so runs of this workload may be missing; correct it, or "
+            "put it back under its id"
+        )
 
 
 def support_of(taken: Taken, quality: Quality) -> list[str]:

@@ -242,7 +242,11 @@ def _anchored(part: Any, base: Path, key: str = "location") -> Any:
     location = getattr(part, key)
     if location is None or "://" in location:
         return part
-    return part.model_copy(update={key: str((base / Path(location).expanduser()).resolve())})
+    try:
+        # A link to itself is found where it is opened.
+        return part.model_copy(update={key: os.path.realpath(base / Path(location).expanduser())})
+    except RuntimeError:
+        raise UsageError(f"{key} {location}: the home folder of that user is unknown; write the whole path.") from None
 
 
 def _refuse_same_bill(billing: tuple[sources.BillingSource, ...], path: Path) -> None:

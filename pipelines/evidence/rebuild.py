@@ -134,4 +134,6 @@ def _plant(pack: Pack, warehouse: Warehouse, published: Publication) -> None:
         pack.extract(name, Path(warehouse.store.location) / "tables", f"{key}/{file}")
         tables.setdefault(key, {"version": 0, "files": []})["files"].append(file)
     if tables:
-        warehouse.lake.publish({"code_revision": "", "inputs": {}, "tables": tables, "checks": []})
+        warehouse.lake.publish(
+            {"code_revision": "", "inputs": {"deliveries": [], "tags": {}}, "tables": tables, "checks": []}
+        )

@@ -228,7 +228,8 @@ def _reading_checks(builder: Builder, months: tuple[str, ...]) -> Iterator[dict[
             unexpected_count=len(sentences),
             sample=[
                 {"warning": warehouse.pseudonyms.text(costs.get(sentence.partition(ASIDE)[0], "") + sentence)}
-                for sentence in sentences[:20]
+                # A missing file is shown, as the next build has to know of it.
+                for sentence in sorted(sentences, key=lambda one: not lacks_files([one]))[:20]
             ],
             title="warnings of reading a source",
         )

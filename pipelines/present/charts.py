@@ -18,6 +18,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 import yaml
+from altair.utils.schemapi import debug_mode
 from markupsafe import Markup, escape
 
 from pipelines.base import resources
@@ -34,6 +35,8 @@ WIDTHS = (1080, 350)
 # The length of the label of an attempt.
 _LABEL_PIXELS = 70
 _INK = PALETTE["ink"]
+# Whether charts are compared with the schema of Vega-Lite, which takes longer than drawing them: in tests.
+CHECKED = False
 _SAVINGS = ("saving", "saving_low", "saving_high")
 
 CHARTS: dict[str, Callable[..., Markup]] = {}
@@ -425,7 +428,9 @@ def _fitting(width: int, narrow: int, wide: int = 8) -> int:
 
 def figure(draw: Callable[[int], Chart], label: str) -> Markup:
     """The drawings for a wide page and for a phone, as images with the text `label`."""
-    specs = ({**draw(width).to_dict(), "config": _THEME["config"]} for width in WIDTHS)
+    with debug_mode(CHECKED):
+        charts = [draw(width).to_dict(validate=CHECKED) for width in WIDTHS]
+    specs = ({**chart, "config": _THEME["config"]} for chart in charts)
     wide, narrow = (Markup(_settled(vl_convert.vegalite_to_svg(spec), label)) for spec in specs)
     return Markup('<div class="chart wide">{}</div><div class="chart narrow">{}</div>').format(wide, narrow)
 

@@ -193,20 +193,26 @@ def _left_by(usage: pl.DataFrame, kind: str, held: Row, rates: pl.DataFrame) -> 
 
 
 def offers(usage: pl.DataFrame, rates: pl.DataFrame, is_bound: bool) -> Rows:
-    """Each offer with the usage it may cover, priced; one empty offer where no rate is known for any of the usage."""
+    """Each offer with the usage it may cover, priced; an empty one for what is bound to a scope without a known rate.
+
+    Where no rate is known for any of the usage, one empty offer has all of it.
+    """
     if usage.is_empty():
         return []
     scopes: Rows = [{"region_id": "", "instance_family": ""}]
     if is_bound:
         scopes = usage.select("region_id", "instance_family").unique(maintain_order=True).to_dicts()
-    found = []
+    found, lacking = [], []
     for scope in scopes:
         part = usage.filter(**scope) if is_bound else usage
+        count = len(found)
         for terms, offered in rates.group_by(_TERMS, maintain_order=True):
             priced = _priced(part, offered)
             if priced["paid_ratio"].is_not_null().any():
                 found.append(scope | dict(zip(_TERMS, terms, strict=True)) | {"usage": priced})
-    return found or [_NO_OFFER | {"usage": _priced(usage, rates.clear())}]
+        if len(found) == count and part["list_cost_usd"].sum() > 0:
+            lacking.append(_NO_OFFER | scope | {"usage": _priced(part, rates.clear())})
+    return found + lacking if found else [_NO_OFFER | {"usage": _priced(usage, rates.clear())}]
 
 
 def _priced(usage: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:

@@ -74,8 +74,15 @@ def _billed(charge: pl.DataFrame, fee: pl.DataFrame, recorded: pl.DataFrame, dec
     one whose declared window may have the hour.
     """
     of_type = ["account_id", "instance_type"]
-    bought = fee.filter(pl.col("charge_category") != "Refund").select(
-        "account_id", instance_type="used_instance_type", bought_block_id="block_id"
+    is_refund, is_kept = pl.col("charge_category") == "Refund", pl.col("is_kept")
+    left_usd = pl.col("billed_cost_usd").sum().over("block_id")
+    bought = (
+        fee.with_columns(is_kept=~is_refund.any().over("block_id") | (left_usd > 0))
+        .filter(~is_refund)
+        .select("account_id", "is_kept", instance_type="used_instance_type", bought_block_id="block_id")
+        # One that was refunded whole was cancelled: hours are of another, if there is one.
+        .filter(is_kept | ~is_kept.any().over(of_type))
+        .drop("is_kept")
     )
     windows = declared.select(
         bought_block_id="block_id", from_hour=_moment("started_ms").dt.truncate("1h"), to=_moment("ended_ms")

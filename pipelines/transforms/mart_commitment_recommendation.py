@@ -27,10 +27,11 @@ INPUTS = (
     "ref_commitment_rate",
 )
 QUERIES = commitment_query.QUERIES
+TRANCHES = 4  # Bought in four steps, no more than a quarter of it ends at once.
 
 
 def build(**table: pl.DataFrame) -> Rows:
-    """Every offer with a rate, and for each kind without one a row that shows that."""
+    """Every offer with a rate, and for each kind or bound family without one a row that shows that."""
     use, commitments, bill, charges, inventory = (table[name] for name in INPUTS[:5])
     known = offer.rates(use, commitments, table["declared_commitment_rate"], table["ref_commitment_rate"])
     held, unknown = offer.in_force(commitments, bill), _unknown_use(commitments, bill, inventory)
@@ -93,9 +94,8 @@ def _share(row: Row, usage: pl.DataFrame, newest: Any) -> float | None:
 
 
 def _overlaps(one: Row, other: Row) -> bool:
-    if any(one[name] != other[name] for name in offer.PAYER):
-        return False
-    if not set(offer.KINDS[one["commitment_kind"]][0]) & set(offer.KINDS[other["commitment_kind"]][0]):
+    both = set(offer.KINDS[one["commitment_kind"]][0]) & set(offer.KINDS[other["commitment_kind"]][0])
+    if not both or any(one[name] != other[name] for name in offer.PAYER):
         return False
     # An unbound offer has neither region nor family, and covers every one.
     bounds = [(one[name], other[name]) for name in ("region_id", "instance_family")]
@@ -107,20 +107,21 @@ def _name(row: Row) -> str:
     return " ".join(row[name] for name in names if row[name])
 
 
-TRANCHES = 4  # Bought in four steps, no more than a quarter of it ends at once.
-
-
 def _unknown_use(commitments: pl.DataFrame, newest: pl.DataFrame, inventory: pl.DataFrame) -> dict[Any, str]:
     """The payers and currencies whose commitments, or their use or cost in the newest 28 days, are unknown, and why."""
     unread = inventory.filter(pl.col("commitment_kind").is_null())["commitment_discount_id"].min()
-    payers = newest.select(offer.PAYER).rows() if unread else ()
-    found = dict.fromkeys(payers, f"commitments cannot be read, such as {unread}")
+    reason = f"commitments cannot be read, such as {unread}"
+    found = dict.fromkeys(newest.select(offer.PAYER).rows(), reason) if unread else {}
     age = pl.col("newest_usage_at").dt.date() - pl.col("usage_date")
     uncosted = pl.col("covered_hours").filter(pl.col("covered_cost_usd").is_null()).sum()
-    recent = commitments.join(newest, on=offer.PAYER).filter(age < timedelta(days=28)).group_by(offer.PAYER)
-    for payer, currency, usd, hours in recent.agg(pl.col("unallocated_fee_usd").sum(), uncosted).iter_rows():
+    fee, cost = pl.col("unallocated_fee_usd"), pl.col("commitment_cost_usd")
+    has_cost = cost.count().over(*offer.PAYER, "commitment_kind", "commitment_id") > 0
+    recent = commitments.join(newest, on=offer.PAYER).filter(age < timedelta(days=28)).with_columns(paid=has_cost)
+    sums = recent.group_by(offer.PAYER).agg(fee.sum(), uncosted, (pl.col("paid") | (fee != 0)).all())
+    for payer, currency, usd, hours, paid in sums.iter_rows():
         reasons = [f"does not show what used {usd:,.2f} {currency} of commitment fees"] if usd else []
         reasons += [f"has no cost of {hours:,.0f} hours that commitments covered"] if hours else []
+        reasons += ["has no fee of a commitment that was used"] if not paid else []
         if reasons:
             found[payer, currency] = f"the bill {' and '.join(reasons)} in 28 days"
     return found
@@ -217,8 +218,7 @@ def _reason(commitment: float, best: float, steady: float, recent: float, used: 
 def _matrix(rated: pl.DataFrame, oldest: Any, newest: Any) -> baseline.Use:
     """Use with a list cost by hour and rate, rates ascending, in whole weeks back from the newest hour."""
     paid = np.unique(rated["paid_ratio"].to_numpy())
-    hours = int((newest - oldest) / timedelta(hours=1)) + 1
-    weeks = hours // baseline.WEEK_HOURS
+    weeks = (int((newest - oldest) / timedelta(hours=1)) + 1) // baseline.WEEK_HOURS
     shape = (weeks * baseline.WEEK_HOURS, max(len(paid), 1))
     used = baseline.Use(np.zeros(shape), np.zeros(shape), np.zeros(shape))
     if rated.is_empty() or not weeks:

@@ -1,7 +1,7 @@
 """What the ways to serve a model read: its servers' hours, its use of Bedrock and its traffic, summed up."""
 
 QUERIES = {
-    # Hours of all servers of a kind. A cost is unknown where any part of it is.
+    # Hours of all servers of a kind. A cost is unknown where any part of it is, a capacity where theirs differ.
     "detail_serving_capacity_hourly": """
         select model, billing_currency, platform, accelerator_family, instance_type, payer_account_id,
             max(region_id) as region_id,
@@ -11,7 +11,9 @@ QUERIES = {
                 as is_measured,
             sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens, 0 as cache_write_tokens,
             sum(output_tokens) as output_tokens, sum(up_seconds) as up_seconds,
-            max(capacity_tokens_per_second) as capacity_tokens_per_second,
+            case when count(capacity_tokens_per_second) = count(*)
+                and min(capacity_tokens_per_second) = max(capacity_tokens_per_second)
+                then max(capacity_tokens_per_second) end as capacity_tokens_per_second,
             case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
             case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from detail_serving_capacity_hourly

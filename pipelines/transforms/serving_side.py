@@ -173,7 +173,9 @@ def _servers(hours: pl.DataFrame, bill: pl.DataFrame, prices: Prices) -> Iterato
         tokens = own.group_by("hour_started_at").agg(pl.sum_horizontal(pl.col(*_COUNTED).sum()).alias("tokens"))
         found = _days(own, billed, pl.col(*_COUNTED, "up_seconds").sum(), pl.col("is_measured").fill_null(True).all())
         sums = {name: float(found["days"][name].sum()) for name in (*_COUNTED, "up_seconds")}
-        most: Any = own["capacity_tokens_per_second"].max()
+        # What serves now: the newest hour's servers, if all have one.
+        newest = own.filter(pl.col("hour_started_at") == pl.col("hour_started_at").max())["capacity_tokens_per_second"]
+        most: Any = newest[0] if newest.n_unique() == 1 else None
         output, whole = sums["output_tokens"], sum(sums[name] for name in _COUNTED)
         precisions = own["precision"].unique()
         yield Side(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -132,8 +132,8 @@ class Publications:
         try:
             record = parse_json(self._store.read(key))
             record["published_at"] = datetime.fromisoformat(record["published_at"])
-            return Publication(**record)
-        except (ValueError, KeyError, TypeError) as error:
+            return _complete(Publication(**record))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             made_by = _version(str(record.get("code_revision", ""))) if isinstance(record, dict) else ""
             if _is_newer(made_by):
                 raise UsageError(
@@ -141,6 +141,21 @@ class Publications:
                     f"read it; install {made_by} or newer."
                 ) from None
             raise SourceError(f"{self._store.uri(key)} is not a publication record ({error}); restore it.") from None
+
+
+def _complete(found: Publication) -> Publication:
+    """The publication; an error of Python where a part that every record has is missing or of another type."""
+    parts: tuple[tuple[Iterable[dict[str, Any]], tuple[str, ...]], ...] = (
+        ([found.inputs], ("deliveries", "tags")),
+        (found.inputs["deliveries"], ("source", "billing_period", "fingerprint")),
+        ([*found.tables.values(), *found.raw.values()], ("files",)),
+        (found.checks, ("table", "check", "passed", "sample")),
+    )
+    for rows, names in parts:
+        for row in rows:
+            _ = [row[name] for name in names]
+    _ = found.version
+    return found
 
 
 def _version(code_revision: str) -> str:

@@ -63,6 +63,7 @@ select
         when not is_on_bill then 'not active, on no bill'
         when is_other_kind then 'the kinds differ'
         when is_other_currency then 'the currencies differ'
+        when bill_per_hour_usd is null then 'its cost is not on the bill'
         when abs(declared_per_hour_usd - bill_per_hour_usd) > 0.005 then 'the commitments differ'
         when abs(date_diff('hour', bill_ended_at, declared_ended_at)) > 24 then 'the ends differ'
         else 'agrees'

@@ -2,7 +2,8 @@
 -- Traffic is in one row of an hour, its machine's, and not measured where the bill lacks over a minute of it. What is
 -- from before a start or after a stop has no cost, so it counts in no hour that has one.
 with stretch as (
-    select *, concat_ws('|', model, precision, engine, team, max_tokens_per_second) as kind
+    select *, concat_ws('|', model, precision, engine, team, max_tokens_per_second, accelerators_used,
+            ttft_target_seconds, itl_target_seconds) as kind
     from stg_serving__traffic
     where server_id is not null
     qualify resource_id is not null
@@ -28,7 +29,8 @@ hourly as (
 changed as (select *, lag(kind) over (partition by server_id order by started_at) as earlier from stretch),
 
 server as (
-    select server_id, model, precision, engine, team, max_tokens_per_second, ttft_target_seconds, itl_target_seconds,
+    select server_id, model, precision, engine, team, max_tokens_per_second, accelerators_used, ttft_target_seconds,
+        itl_target_seconds,
         case when earlier is not null then date_trunc('hour', started_at) else timestamp '1970-01-01' end as from_at,
         coalesce(
             lead(date_trunc('hour', started_at)) over (partition by server_id order by started_at),
@@ -61,7 +63,7 @@ billed as (
 judged as (
     select
         measured.*, server.model, server.precision, server.engine, server.team, server.max_tokens_per_second,
-        coalesce(up_ms, 0) / 1000 as up_seconds,
+        accelerators_used, ttft_target_seconds, itl_target_seconds, coalesce(up_ms, 0) / 1000 as up_seconds,
         case when up_ms > billed.billed_ms + 60000 then 0 else coalesce(measured_ms, 0) / 1000 end as measured_seconds,
         ratio(served_tokens, up_ms / 1000) as tokens_per_second,
         meets_target(ttft_p90_seconds, server.ttft_target_seconds, itl_p90_seconds, server.itl_target_seconds)
@@ -75,12 +77,13 @@ judged as (
     left join billed on billed.server_id = measured.server_id and billed.hour_started_at = measured.hour_started_at
 ),
 
--- Servers of one kind have one capacity.
+-- Servers of one kind have one capacity at one target.
 capacity as (
     select *, greatest(max(max_tokens_per_second) over alike,
             max(case when meets_target then tokens_per_second end) over alike) as capacity_tokens_per_second
     from judged
-    window alike as (partition by model, precision, engine, instance_type)
+    window alike as (partition by model, precision, engine, instance_type, accelerators_used, ttft_target_seconds,
+        itl_target_seconds)
 )
 
 select

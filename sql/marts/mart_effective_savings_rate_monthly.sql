@@ -47,7 +47,7 @@ charge as (
     where effective_rule in ('savings_plan', 'reservation') and not exists (
         select 1 from stg_aws__commitment_fee as fee
         where fee.billing_month = charge.billing_month and fee.payer_account_id = charge.payer_account_id
-            and fee.billing_currency = charge.billing_currency
+            and fee.billing_currency = charge.billing_currency and fee.owed_cost_usd is not null
             and fee.commitment_discount_id = coalesce(charge.commitment_discount_id, ''))
 ),
 

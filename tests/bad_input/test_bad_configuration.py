@@ -290,9 +290,10 @@ def test_a_prefix_that_a_table_would_leave(ledger: Ledger, prefix: str, held: st
     assert f"key 'warehouse.location': s3://acme-ml/{prefix} contains '{held}', which the address" in ledger.refused(2)
 
 
-@pytest.mark.parametrize("location", ["taken", "taken/below"])
+@pytest.mark.parametrize("location", ["taken", "taken/below", "loop"])
 def test_a_warehouse_that_cannot_be_made(ledger: Ledger, location: str) -> None:
     (ledger.root / "taken").write_text("a file")
+    (ledger.root / "loop").symlink_to("loop")
     ledger.configure('"warehouse"', f'"{location}"')
     assert re.search(
         rf"{location} cannot be made \(.*\); choose another location under \[warehouse\]", ledger.refused(2)
@@ -312,6 +313,10 @@ def test_a_warehouse_that_cannot_be_written(ledger: Ledger) -> None:
     [
         ("gs://bucket/export", "gs://bucket/export is neither a folder nor s3://bucket/prefix; change `location`."),
         ("s3://", "s3:// names no bucket; write s3://bucket/prefix."),
+        (
+            "~unknown-user/x",
+            "location ~unknown-user/x: the home folder of that user is unknown; write the whole path.",
+        ),
     ],
 )
 def test_a_location_of_another_kind(ledger: Ledger, location: str, message: str) -> None:

@@ -47,7 +47,7 @@ class House:
         tables = {
             key: {"version": lake.record(key)["version"], "files": [f.name for f in lake.files(key)]} for key in stored
         }
-        lake.publish({"code_revision": "", "inputs": {}, "tables": tables, "checks": []})
+        lake.publish({"code_revision": "", "inputs": {"deliveries": [], "tags": {}}, "tables": tables, "checks": []})
 
     def slices(self, model: Model) -> list[str | None]:
         """The parts a model is made by, months or months of a source, or None for the whole."""

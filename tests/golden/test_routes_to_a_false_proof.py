@@ -1328,7 +1328,7 @@ DECIDED: dict[str, tuple[int, str, int, str]] = {
     ),
     "a published run that is gone and ended after the registration": (
         compared(unread(**WORK, last_seen_at=datetime(2026, 7, 15))(AGAIN), True, **of_july(14)),
-        *("indicative", 0, "run lost cannot be read or is gone"),
+        *("indicative", 0, "; correct it, or put it back under its id"),
     ),
     # A fourth run of one hour, excluded on the 26th, when the first Trainium run had ended on the 11th.
     "an exclusion of after the first result does not count": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -55,4 +56,13 @@ def test_a_damaged_record_is_named(folder: Place) -> None:
     record = Path(folder.location) / "publications" / "000001.json"
     record.write_text(record.read_text()[:20])
     with pytest.raises(SourceError, match=r"publications/000001\.json"):
+        folder.lake().publications.newest()
+
+
+@pytest.mark.parametrize(("part", "damaged"), [("inputs", {"tags": {}}), ("tables", {"mart": None}), ("checks", [{}])])
+def test_a_record_without_a_part_of_it_is_named(folder: Place, part: str, damaged: object) -> None:
+    folder.lake().publish(RECORD)
+    record = Path(folder.location) / "publications" / "000001.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"code_revision": "0.1.0", part: damaged}))
+    with pytest.raises(SourceError, match=r"publications/000001\.json is not a publication record"):
         folder.lake().publications.newest()

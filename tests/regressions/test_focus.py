@@ -216,6 +216,18 @@ def test_an_ec2_instance_plan_is_one_under_the_service_of_compute_plans() -> Non
     assert found == [("ec2_instance_savings_plan",)]
 
 
+def test_what_a_plan_without_its_fee_left_unused_is_unknown() -> None:
+    """40.00 used of a plan of which the bill has neither a purchase nor an unused part: no utilization of 100 %."""
+    with lab(COVERED | {"EffectiveCost": "40", "ListCost": "55.04"}) as made:
+        mart = "mart_commitment_utilization_monthly"
+        what = "commitment_cost_usd, used_cost_usd, unused_cost_usd, utilization_ratio, lost_savings_reason"
+        found = made.ask(f"select {what} from {mart}", mart)
+        assert found == [(None, Decimal(40), None, None, "unknown: no fee of it is on the bill")]
+        mart = "mart_effective_savings_rate_monthly"
+        found = made.ask(f"select effective_savings_rate_ratio from {mart} where savings_scope = 'classic'", mart)
+        assert found == [(None,)]
+
+
 def test_unused_capacity_is_not_instance_time_of_a_run() -> None:
     """An idle reservation's hour is real cost and no run's, whatever meter it stands under (pitfall 15)."""
     idle = {"ResourceId": BLOCK, "CapacityReservationStatus": "Unused", "EffectiveCost": "55.04", "ListCost": "55.04"}
@@ -468,6 +480,7 @@ def test_what_a_commitment_covers_is_covered_whatever_its_resource() -> None:
     lines = (
         {**used, **PLAN, "ListCost": "3", "EffectiveCost": "1.5"},
         {**used, **reserved, "ListCost": "2", "EffectiveCost": "1.2"},
+        {**reserved, "ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "BilledCost": "1.2"},
         {**NODE, "ListCost": "5", "BilledCost": "5", "EffectiveCost": "5"},
         {**PLAN, "PricingCategory": "Committed", "CommitmentDiscountStatus": "Unused", "EffectiveCost": "1"},
     )

@@ -57,7 +57,9 @@ def build(lake: Lake, folder: Path, number: int) -> None:
 
 def publish(lake: Lake, number: int) -> None:
     tables = {table: lake.record(table) for table in PUBLISHED}
-    lake.publish({"code_revision": str(number), "inputs": {}, "tables": tables, "checks": []})
+    lake.publish(
+        {"code_revision": str(number), "inputs": {"deliveries": [], "tags": {}}, "tables": tables, "checks": []}
+    )
 
 
 def _die(*_: object, **__: object) -> None:

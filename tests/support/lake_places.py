@@ -14,7 +14,7 @@ from pipelines.warehouse.lake import Lake
 from support.lake_builds import MONTHLY, WHOLE, open_lake, seal, staged
 
 TESTS = Path(__file__).resolve().parents[1]
-RECORD = {"code_revision": "1", "inputs": {}, "tables": {}, "checks": []}
+RECORD = {"code_revision": "1", "inputs": {"deliveries": [], "tags": {}}, "tables": {}, "checks": []}
 
 
 class Place:

@@ -379,6 +379,7 @@ def open_marts(engine: DuckDBEngine, folder: Path, marts: Marts) -> None:
 def charts_drawn_once() -> Iterator[None]:
     """A chart that an earlier page has is not drawn again."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.present.charts.CHECKED", True)
         patch.setattr("pipelines.present.render.CHARTS", {name: _once(draw) for name, draw in CHARTS.items()})
         yield
 

@@ -190,6 +190,13 @@ def test_an_hour_that_names_no_block_is_of_the_one_whose_window_has_it() -> None
         assert ask(RUN, "fct_ledger", [*bill[:2], used(4)], *windows, runs=runs) == [(None,)]
 
 
+def test_an_hour_that_names_no_block_is_of_none_that_was_refunded_whole() -> None:
+    """Of blocks of 40 and 400 the first was cancelled: the hour is of the second, 400. With 39 back it is of either."""
+    bill = [fee("40"), fee("400", OTHER), used(0)]
+    assert ask(RUN, "fct_ledger", [*bill, fee("-40", charge="Refund")]) == [(400,)]
+    assert ask(RUN, "fct_ledger", [*bill, fee("-39", charge="Refund")]) == [(None,)]
+
+
 def test_a_fee_and_a_refund_that_name_no_block_are_of_the_only_one() -> None:
     held = {**window(4, 1), "account_id": "000033334444", "instance_type": "p5.48xlarge"}
     bill = [fee("40", ""), fee("-20", "", "Refund"), used(0)]

@@ -341,6 +341,19 @@ def test_nothing_is_bought_while_the_use_of_what_is_owned_is_unknown() -> None:
     assert (row["advice"], row["commitment_per_hour_usd"], row["advice_reason"]) == ("undecided", None, reason)
 
 
+def test_nothing_is_bought_while_a_plan_in_use_has_no_fee() -> None:
+    """What of it is unused is unknown; that of a plan whose newest fee is late is not."""
+    newest, demand = START + timedelta(hours=9 * WEEK - 1), history(9, lambda hour: 100)
+    late = {"commitment_id": "plan-1", "usage_date": newest.date(), "commitment_cost_usd": None}
+    late |= {"covered_hours": 24, "covered_cost_usd": 1440, "unallocated_fee_usd": 0}
+    held = held_from(0, 9, 60)
+    row = plan(built(demand, newest, *held[:-1], PAYER | PLAN | late))
+    assert row["advice"] == "commit"
+    row = plan(built(demand, newest, *held, PAYER | PLAN | late | {"commitment_id": "plan-2"}))
+    assert (row["advice"], row["commitment_per_hour_usd"]) == ("undecided", None)
+    assert row["advice_reason"] == "the bill has no fee of a commitment that was used in 28 days"
+
+
 def test_nothing_is_bought_while_a_commitment_cannot_be_read() -> None:
     unread = dict.fromkeys(INVENTORY) | {"commitment_discount_id": "plans.json SavingsPlans number 3"}
     row = plan(built(history(9, lambda hour: 100), START + timedelta(weeks=9), inventory=[unread]))
@@ -365,6 +378,17 @@ def test_usage_without_a_rate_is_left_out_and_named() -> None:
     row = plan(advise(demand, rate(0.6)))
     assert row["commitment_per_hour_usd"] == 60.0
     assert (row["unrated_usage_types"], row["unrated_list_cost_usd"]) == ("p6-b200.48xlarge", 30 * 8 * WEEK)
+
+
+def test_a_family_without_a_rate_is_named_where_another_has_one() -> None:
+    """Plans are bound to a family: 30 an hour of p6-b200, which no rate has, is in no offer of p5."""
+    demand = pl.concat([history(8, lambda hour: 100), history(8, lambda hour: 30, "p6-b200.48xlarge")])
+    rows = advise(demand, rate(0.6, commitment_kind="ec2_instance_savings_plan"))
+    found = {row["instance_family"]: row for row in rows if row["commitment_kind"] == "ec2_instance_savings_plan"}
+    assert (found["p5"]["unrated_usage_types"], found["p5"]["advice"]) == (None, "commit")
+    lacking = found["p6-b200"]
+    assert (lacking["unrated_usage_types"], lacking["unrated_list_cost_usd"]) == ("p6-b200.48xlarge", 30 * 8 * WEEK)
+    assert (lacking["advice"], lacking["advice_reason"]) == ("undecided", "no rate is known for any of the usage")
 
 
 def test_no_rate_at_all_commits_nothing_and_states_why() -> None:

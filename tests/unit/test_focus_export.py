@@ -411,6 +411,20 @@ def test_costs_before_negotiated_discounts_read_back() -> None:
     assert invoice == [(Decimal(0), Decimal(4))]
 
 
+def test_an_all_upfront_plan_that_was_used_whole_reads_back() -> None:
+    """Its hour of 30.00 is billed at nothing and leaves nothing unused; without its fee its cost would be unknown."""
+    plan = {"savings_plan_savings_plan_a_r_n": PLAN}
+    rate = {"savings_plan_savings_plan_effective_cost": "30", "pricing_public_on_demand_cost": "55.04"}
+    hour = {"savings_plan_total_commitment_to_date": "30", "savings_plan_used_commitment": "30"}
+    lines = [
+        charge("SavingsPlanCoveredUsage", "55.04", line_item_resource_id="i-0a", **rate, **plan),
+        charge("SavingsPlanNegation", "-55.04", **plan),
+        charge("SavingsPlanRecurringFee", "0", line_item_product_code="ComputeSavingsPlans", **hour, **plan),
+    ]
+    used = ("commitment_cost_usd, used_cost_usd, unused_cost_usd", "mart_commitment_utilization_monthly")
+    assert both_ways(lines, used) == [[(Decimal(30), Decimal(30), Decimal(0))]]
+
+
 def test_refunds_and_discounts_read_back_as_what_they_are() -> None:
     """A discount of a type that no list of AWS's has, -1.10, and the refund of a plan's upfront fee, -100.00."""
     refund = {"line_item_line_item_description": "Refund for one-time fee for Savings Plan ID: sp-1"}

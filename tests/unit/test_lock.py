@@ -22,7 +22,7 @@ from pipelines.warehouse.storage_s3 import S3Store
 from pipelines.warehouse.stores import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
-RECORD = {"code_revision": "1", "inputs": {}, "tables": {}, "checks": []}
+RECORD = {"code_revision": "1", "inputs": {"deliveries": [], "tags": {}}, "tables": {}, "checks": []}
 HOLD = """
 import sys, time
 from datetime import timedelta

@@ -86,7 +86,9 @@ def test_a_copy_that_is_removed_from_the_bucket_is_to_be_written_again(
     built_company: Company, tmp_path: Path, s3: Any, s3_endpoint: str
 ) -> None:
     warehouse = Warehouse(settings(Company(tmp_path, built_company.events), s3_endpoint))
-    publication = warehouse.lake.publish({"code_revision": "1", "inputs": {}, "tables": {}, "checks": []})
+    publication = warehouse.lake.publish(
+        {"code_revision": "1", "inputs": {"deliveries": [], "tags": {}}, "tables": {}, "checks": []}
+    )
     assert write_copy(warehouse, publication, None) == ""
     assert is_copied(warehouse, publication)
     s3.delete_object(Bucket=BUCKET, Key="ledger/marts.duckdb")
@@ -112,7 +114,7 @@ def test_what_an_older_version_kept_at_another_address_is_found(tmp_path: Path) 
     with lake.lock():
         lake.commit(old, [file], "0" * 16, None)
         tables = {old: {"version": 0, "files": [path.name for path in lake.files(old)]}}
-        lake.publish({"code_revision": "", "inputs": {}, "tables": tables, "checks": []})
+        lake.publish({"code_revision": "", "inputs": {"deliveries": [], "tags": {}}, "tables": tables, "checks": []})
     with DuckDBEngine() as engine:
         view_published(engine, lake, "published_restated_figure", new)
         assert engine.query("select figure_key, delivery_no from published_restated_figure").rows() == [("steady", 2)]

@@ -51,9 +51,11 @@ def test_a_manifest_is_read_once(settings: Settings, monkeypatch: pytest.MonkeyP
 def test_a_log_that_was_gone_for_a_moment_is_read_by_the_next_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes back as it was listed, so no fingerprint shows it."""
+    """It comes back as it was listed, so no fingerprint shows it; a record shows 20 of the warnings of a source."""
     company, aside, plain = found(tmp_path), tmp_path / "aside", LocalStore.open
     log = company.events / "events.jsonl"
+    for number in range(20):
+        (company.events / f"damaged-{number}.jsonl").write_text("damaged\n")
 
     def open_late(store: LocalStore, key: str) -> BinaryIO:
         if key == log.name:

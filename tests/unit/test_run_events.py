@@ -400,6 +400,26 @@ def test_a_rank_that_joins_late_on_an_empty_disk_is_of_the_attempt_of_the_others
     assert stays == [(1, "i-1", at("10:00:01")), (2, "i-1", at("11:00:01")), (2, "i-2", at("10:59:59"))]
 
 
+def test_a_late_start_counts_the_same_in_one_file_and_in_many(tmp_path: Path) -> None:
+    """Attempt 1 begins again 5 minutes after attempt 2: what follows is of attempt 2, whichever file has it."""
+    lines = [
+        event("attempt_started", "10:00:00", attempt=1),
+        event("resource_joined", "10:00:00", attempt=1, resource="i-1"),
+        event("attempt_started", "11:00:00", attempt=2),
+        event("attempt_started", "11:05:00", attempt=1),
+        event("resource_left", "11:06:00", attempt=1, resource="i-1"),
+        event("resource_joined", "11:07:00", attempt=2, resource="i-1"),
+        event("attempt_ended", "12:00:00", attempt=1, reason="oom"),
+    ]
+    for number, files in enumerate(([lines], [lines, lines[-1:]], [[line] for line in lines])):
+        (tmp_path / str(number)).mkdir()
+        records = read(tmp_path / str(number), *(text(*file) for file in files))
+        attempts = rows(records, "attempt", "attempt_no", "started_at", "ended_at")
+        assert attempts == [(1, at("10:00:00"), None), (2, at("11:00:00"), at("12:00:00"))]
+        stays = rows(records, "resource", "attempt_no", "joined_at", "left_at")
+        assert stays == [(1, at("10:00:00"), at("11:06:00")), (2, at("11:07:00"), None)]
+
+
 def test_an_instance_is_known_by_its_arn(tmp_path: Path) -> None:
     arn = "arn:aws:ec2:us-west-2:000033334444:instance/i-0abc"
     records = read(tmp_path, text(event("resource_joined", "10:00:00", resource=arn)))

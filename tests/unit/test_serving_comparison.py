@@ -229,6 +229,11 @@ def test_our_servers_against_tokens_of_bedrock() -> None:
     assert row["crossover_tokens_per_month"] == pytest.approx(1520.833e6, rel=1e-6)
     assert row["traffic_multiple"] == pytest.approx(16.6667, rel=1e-5)
     assert (row["crossover_utilization_ratio"], row["verdict"]) == (None, "managed")
+    # Of servers with two capacities neither is that of all.
+    half = [15.0, 14.0, 16.0]
+    hours = [*served(half, 1.5), *served(half, 1.5, capacity_tokens_per_second=90.0)]
+    (row,) = compared(hours, [], managed)
+    assert (row["crossover_utilization_ratio"], row["verdict"]) == (None, "managed")
 
 
 def test_nothing_moves_from_servers_whose_discounts_are_lines_of_their_own() -> None:

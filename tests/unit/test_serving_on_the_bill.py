@@ -308,6 +308,30 @@ def test_a_throughput_is_of_the_time_up_and_of_all_its_tokens(
         assert made.ask(read, name) == [(speed, speed, used)]
 
 
+def test_a_capacity_is_that_of_a_latency_target() -> None:
+    """Facts serving 4: 1000 a second at a first token within 12 seconds are none of a server that has 2 of them, which
+    meets its target at 100 a second."""
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for name, target, tokens in (("lax", 12.0, 3_600_000), ("strict", 2.0, 360_000)):
+        server = {"server_id": name, "model": "m", "resource_id": f"i-{name}", "evidence": "imds"}
+        traffic = {
+            "server_id": name,
+            "model": "m",
+            "output_tokens": tokens,
+            "request_count": 5,
+            "ttft_p90_seconds": 1.0,
+        }
+        source = ServingSource(name=name, location=name, ttft_target_seconds=target)
+        times = {"started_at": TEN, "ended_at": TEN + HOUR}
+        found = records(source, [server | {"started_at": TEN, "stopped_at": TEN + HOUR}], [traffic | times])
+        for table, frame in found.tables.items():
+            tables.setdefault(table, []).extend(frame.to_dicts())
+    name = "detail_serving_capacity_hourly"
+    with Lab({MONTH: [machine(0, "i-lax"), machine(0, "i-strict")]}, {}, serving=tables) as made:
+        read = f"select server_id, capacity_tokens_per_second from {name} order by all"
+        assert made.ask(read, name) == [("lax", 1000), ("strict", 100)]
+
+
 @pytest.mark.parametrize(
     ("region", "last_call", "idle"),
     [("us-west-2", 3, Decimal("49.00")), ("us-west-2", 2, None), ("us-west-2", 1000, None), ("eu-west-1", 3, None)],

@@ -444,6 +444,15 @@ def logged(folder: Path, *calls: dict[str, Any], **options: Any) -> ServingRecor
     return read_serving([ServingSource(name="b", kind="bedrock_log", location=str(folder), **options)])
 
 
+@pytest.mark.parametrize(("count", "counted"), [("85", 85), ("many", 0), (8.5, 0), (-1, 0), (1 << 62, 0), (None, 0)])
+def test_a_call_whose_tokens_are_no_count_is_skipped_with_a_warning(tmp_path: Path, count: Any, counted: int) -> None:
+    """The 12,400 input tokens of such a call do not count next to unknown output. What is absent is none: 0."""
+    found = logged(tmp_path, call("10:05", "a", output={"outputTokenCount": count}))
+    is_call = bool(counted or count is None)
+    assert found.tables[TRAFFIC]["output_tokens"].to_list() == ([counted] if is_call else [])
+    assert any("calls with tokens that are no count" in one for one in found.warnings) is not is_call
+
+
 def test_calls_are_summed_by_hour_model_and_caller_without_their_texts(tmp_path: Path) -> None:
     """Facts serving V4: calls of 12,400 input, 40,000 cached and 850 output tokens."""
     found = logged(tmp_path, call("10:05", "a"), call("10:55", "b"), call("11:00", "c"))

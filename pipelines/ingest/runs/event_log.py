@@ -53,6 +53,8 @@ _BLOCK_BYTES = 16 << 20
 _TIMES = ("at", "save_started_at", "durable_at")
 # So much the clocks of machines may differ.
 _SKEW_MS = 60_000
+# What closes, with what it closes and by which key.
+_CLOSES = {"resource_left": ("resource_joined", "resource"), "phase_ended": ("phase_started", "phase")}
 Forms = dict[str, dict[tuple[str, ...], tuple[str, dict[str, Form]] | None]]
 """The forms of lines met so far, by kind and keys: a writer has a few, which differ in the keys they have."""
 
@@ -109,9 +111,9 @@ class EventLog:
         # Run ids become numbers in their order: millions of events are sorted, grouped and joined by them.
         found = {kind: pl.concat(frames) for kind, frames in self._frames.items()}
         self._runs = pl.Enum(found[""]["run_id"].unique().sort() if found else [])
-        late = _late_ranks(found["attempt_started"]) if "attempt_started" in found else pl.DataFrame()
+        late = _late_starts(found["attempt_started"]) if "attempt_started" in found else pl.DataFrame()
         if late.height:
-            found |= {kind: _renumbered(frame, late) for kind, frame in found.items() if kind}
+            found |= {kind: _renumbered(kind, found, late) for kind in found if kind}
         self._frames = {kind: [frame.cast({"run_id": self._runs})] for kind, frame in found.items()}
 
     def frame(self, kind: str) -> pl.DataFrame:
@@ -258,8 +260,8 @@ class EventLog:
             self.aside.setdefault(row["run_id"], f"{place} has the time {clock(row['at'])}, {FUTURE}; fix the times.")
 
 
-def _late_ranks(started: pl.DataFrame) -> pl.DataFrame:
-    """Files that begin an attempt when a later one begins, long after their own, and the number of the later one.
+def _late_starts(started: pl.DataFrame) -> pl.DataFrame:
+    """When an attempt begins again, long after its start and with a later one under way, and the number of that.
 
     A rank on an empty disk that joins an elastic group counts as attempt 1 what is another one of the others.
     """
@@ -271,15 +273,29 @@ def _late_ranks(started: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("at") > pl.col("first_at") + _SKEW_MS)
         .join(later, on="run_id")
         .filter(pl.col("later_no") > pl.col("attempt_no"), pl.col("later_at") <= pl.col("at") + _SKEW_MS)
-        .group_by(*attempt, "file_no")
+        .group_by(*attempt, "at")
         .agg(pl.col("later_no").max())
+        .sort("at")
     )
 
 
-def _renumbered(found: pl.DataFrame, late: pl.DataFrame) -> pl.DataFrame:
-    """Events with the attempts of the files that are `late`."""
-    joined = found.join(late, on=["run_id", "attempt_no", "file_no"], how="left", maintain_order="left")
-    return joined.with_columns(attempt_no=pl.coalesce("later_no", "attempt_no")).drop("later_no")
+def _renumbered(kind: str, found: dict[str, pl.DataFrame], late: pl.DataFrame) -> pl.DataFrame:
+    """The events of a kind; what follows a `late` start is of the later attempt, and what closes, of what it closes."""
+    attempt = ["run_id", "attempt_no"]
+    moved_at = pl.col("at") - (_SKEW_MS if kind == "attempt_ended" else 0)
+    events = found[kind].with_columns(moved_at=moved_at).sort("at")
+    opening, key = _CLOSES.get(kind, (None, ""))
+    if opening in found:
+        opened = found[opening].select(*attempt, key, "at", opened_at="at").sort("at")
+        events = events.join_asof(opened, on="at", by=[*attempt, key], check_sortedness=False)
+        events = events.with_columns(moved_at=pl.coalesce("opened_at", "moved_at")).drop("opened_at")
+    return (
+        events.sort("moved_at")
+        .join_asof(late, left_on="moved_at", right_on="at", by=attempt, check_sortedness=False)
+        .with_columns(attempt_no=pl.coalesce("later_no", "attempt_no"))
+        .select(found[kind].columns)
+        .sort("file_no", "line_no")
+    )
 
 
 def _spans(seen: pl.DataFrame) -> pl.DataFrame:

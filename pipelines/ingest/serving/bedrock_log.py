@@ -43,14 +43,15 @@ _LINE = {
     "modelArn": pl.String,
     "errorCode": pl.String,
     "identity": pl.Struct({"arn": pl.String}),
-    "input": pl.Struct({name: pl.Int64 for part, name in _TOKENS.values() if part == "input"}),
-    "output": pl.Struct({"outputTokenCount": pl.Int64}),
+    # As text: what is read as a number is null where it is none, as what is not there.
+    "input": pl.Struct({name: pl.String for part, name in _TOKENS.values() if part == "input"}),
+    "output": pl.Struct({"outputTokenCount": pl.String}),
 }
 _KEYS = ("started_at", "account_id", "region_id", "model", "resource_id", "caller")
 # The columns of a line that _KEYS are derived from.
 _READ_KEYS = ("started_at", "account_id", "region_id", "modelId", "modelArn", "caller")
 _COUNTS = ("request_count", "error_count", *_TOKENS)
-_ODD = "calls with negative tokens, or more than any has, are skipped ({}); check what wrote them."
+_ODD = "calls with tokens that are no count, negative, or more than any has, are skipped ({}); check what wrote them."
 _NO_CALL = "lines that are no invocation are skipped ({}); check what else is delivered there."
 # The session of an assumed role is a person or a process.
 _SESSION = r"^(arn:[^:]*:sts::\d*:assumed-role/[^/]+)/.*$"
@@ -144,12 +145,13 @@ def _calls(lines: pl.DataFrame, counted: Counter[str]) -> pl.DataFrame:
             caller=pl.col("identity").struct.field("arn").str.replace(_SESSION, "${1}"),
             is_error=pl.col("errorCode").is_not_null(),
             number=pl.col("requestId").hash(seed=20),
-            **{name: pl.col(part).struct.field(key).fill_null(0) for name, (part, key) in _TOKENS.items()},
+            **{name: pl.col(part).struct.field(key).fill_null("0") for name, (part, key) in _TOKENS.items()},
         )
+        .with_columns(pl.col(*_TOKENS).cast(pl.Int64, strict=False))
         .with_columns(
             is_call=(pl.col("started_at") <= latest()).fill_null(False)
             & pl.any_horizontal(pl.col("modelId", "modelArn") != ""),
-            is_odd=pl.any_horizontal(~pl.col(*_TOKENS).is_between(0, MOST)),
+            is_odd=~pl.all_horizontal(pl.col(*_TOKENS).is_between(0, MOST).fill_null(False)),
         )
         .collect()
     )

@@ -12,9 +12,7 @@ part as (
     select piece.*, is_unpaid_use(piece.market, piece.charge_category, piece.piece_kind, piece.bucket,
             piece.accelerator_hours, paid.paid_id) as is_unpaid
     from fct_ledger_piece as piece
-    left join paid on paid.usage_date = piece.usage_date
-        and paid.paid_id = case when piece.market = 'capacity_block'
-            then coalesce(capacity_reservation_id(piece.resource_id), piece.resource_id) end
+    left join paid on is_paid_by_block(paid, piece)
 ),
 
 piece as (
@@ -75,12 +73,7 @@ cross join policy
 left join dim_run as run on run.run_id = piece.run_id
 left join (select server_id, max(team) as team from stg_serving__traffic group by server_id) as server
     on server.server_id = piece.server_id
-left join dim_provisional_run as provisional
-    on provisional.is_provisional
-    and provisional.run_key = case when piece.bucket in ('unattributed', 'shared') then folded(piece.tag_run_id) end
-    -- What is shared is its cost on its own days alone.
-    and provisional.first_date <= case piece.bucket when 'shared' then piece.usage_date else date '9999-12-31' end
-    and provisional.last_date >= case piece.bucket when 'shared' then piece.usage_date else date '0001-01-01' end
+left join dim_provisional_run as provisional on is_of_provisional_run(provisional, piece)
 left join declared_team as role on role.holder = role_name(piece.iam_principal)
 left join declared_team as account
     on account.holder = piece.account_id and piece.usage_date between account.first_date and account.last_date

@@ -53,12 +53,8 @@ entry as (
             line.bucket, line_class, usage_quantity, accelerator_count), paid_id) then effective_cost_usd end
             as effective_cost_usd, billed_cost_usd
     from line
-    left join paid on paid.usage_date = line.usage_date and paid.paid_id = case when line.market = 'capacity_block'
-        then coalesce(capacity_reservation_id(line.resource_id), line.resource_id) end
-    left join dim_provisional_run as provisional on provisional.is_provisional
-        and provisional.run_key = case when line.bucket in ('unattributed', 'shared') then folded(line.tag_run_id) end
-        and provisional.first_date <= case line.bucket when 'shared' then line.usage_date else date '9999-12-31' end
-        and provisional.last_date >= case line.bucket when 'shared' then line.usage_date else date '0001-01-01' end
+    left join paid on is_paid_by_block(paid, line)
+    left join dim_provisional_run as provisional on is_of_provisional_run(provisional, line)
     anti join piece using (source_name, source_file, source_row) where line.bucket is not null
 
     union all

@@ -37,9 +37,11 @@ focus as (
 
 whole as (
     select *, min(case when is_rest then charge_period_start end) over held as rest_started_at,
-        max(case when is_rest then charge_period_end end) over held as rest_ended_at
-    from (select *, is_unused and not is_plan and charge_period_end > charge_period_start + interval 1 day as is_rest
-            from focus where charge_category = 'Usage')
+        max(case when is_rest then charge_period_end end) over held as rest_ended_at,
+        -- Without its purchase or an unused part, what it cost is not known, nor that it was used whole.
+        max(charge_category = 'Purchase' or is_unused) over held as is_on_bill
+    from (select *, charge_category = 'Usage' and is_unused and not is_plan
+            and charge_period_end > charge_period_start + interval 1 day as is_rest from focus)
     window held as (partition by billing_period, billing_account_id, billing_currency, commitment_id)
 ),
 
@@ -91,18 +93,17 @@ declared as (
     select
         focus.billing_period, billing_month, focus.billing_account_id,
         coalesce(nullif(split_part(focus.commitment_id, ':', 5), ''), sub_account_id, focus.billing_account_id),
-        focus.billing_currency, focus.commitment_id, coalesce(plan.commitment_kind, 'reserved_instance'),
+        focus.billing_currency, focus.commitment_id,
+        case when focus.is_plan then plan.commitment_kind else 'reserved_instance' end,
         coalesce(rest_started_at, charge_period_start), coalesce(rest_ended_at, charge_period_end),
-        amortized_cost, billed_cost,
+        case when is_on_bill then amortized_cost end, case when is_on_bill then billed_cost end,
         case when rest_started_at is not null then null when is_unused then 0 else amortized_cost end,
-        case when is_unused then amortized_cost else 0 end,
+        case when is_unused then amortized_cost when is_on_bill then 0 end,
         null, null, null, case when not focus.is_plan then region_id end, case when not focus.is_plan then instance_family(
             coalesce(sku_instance_type, instance_type_of(coalesce(x_usage_type, sku_meter)))) end, null, null
     from whole as focus
-    left join plan
-        on plan.billing_period = focus.billing_period and plan.billing_account_id = focus.billing_account_id
-        and plan.billing_currency = focus.billing_currency
-        and plan.commitment_id = case when focus.is_plan then focus.commitment_id end
+    left join plan using (billing_period, billing_account_id, billing_currency, commitment_id)
+    where focus.charge_category = 'Usage'
 )
 
 select
@@ -110,11 +111,10 @@ select
     fee_started_at, fee_ended_at, max(account_id) as account_id,
     known_sum(commitment_cost_usd) as commitment_cost_usd, known_sum(used_cost_usd) as used_cost_usd,
     known_sum(unused_cost_usd) as unused_cost_usd,
-    -- What the lines it covers must explain.
+    -- What the lines it covers must explain; null where no fee is on the bill.
     sum(coalesce(commitment_cost_usd, billed_cost_usd) - coalesce(unused_cost_usd, 0)) as owed_cost_usd,
     sum(reserved_units) as reserved_units,
     max(payment_option) as payment_option, max(purchase_term) as purchase_term, max(region_id) as region_id,
     max(instance_family) as instance_family, max(started_at) as started_at, max(ended_at) as ended_at
 from declared
-group by billing_period, billing_month, payer_account_id, billing_currency, commitment_discount_id, commitment_kind,
-    fee_started_at, fee_ended_at
+group by all

@@ -13,9 +13,7 @@ halved as (
         case when half.half = 'accrued' then 0 else billed_cost_usd end as billed_usd,
         case when half.half = 'paid' then 0 when focus_category = 'Credit' then billed_cost_usd
             else effective_cost_usd end as effective_usd,
-        case
-            when half.half = 'accrued' then 0
-            when focus_category <> 'Usage' then billed_cost_usd
+        case when half.half = 'accrued' then 0 when focus_category <> 'Usage' then billed_cost_usd
             when effective_rule = 'savings_plan' then unblended_cost_usd
             when effective_rule = 'reservation' then coalesce(list_cost_usd, effective_cost_usd)
             else effective_cost_usd
@@ -30,7 +28,9 @@ halved as (
     join half on half.is_purchase = (line.focus_category = 'Purchase')
     -- FOCUS has no row for a plan's negation, for shares of pods, for hours reserved that others count again.
     where case half.half
+        -- A fee of nothing that was used whole has no other row.
         when 'paid' then billed_cost_usd <> 0 or effective_rule not in ('savings_plan_unused', 'reservation_unused')
+            or (effective_cost_usd = 0 and coalesce(unused_commitment_quantity, 0) = 0)
         when 'accrued' then effective_cost_usd <> 0 or coalesce(unused_commitment_quantity, 0) <> 0
         else billed_cost_usd <> 0 or effective_cost_usd is distinct from 0
             or (line_class not in ('split_child', 'capacity_marker') and effective_rule <> 'zero')
