@@ -121,7 +121,7 @@ def _unknown_use(commitments: pl.DataFrame, newest: pl.DataFrame, inventory: pl.
     for payer, currency, usd, hours, paid in sums.iter_rows():
         reasons = [f"does not show what used {usd:,.2f} {currency} of commitment fees"] if usd else []
         reasons += [f"has no cost of {hours:,.0f} hours that commitments covered"] if hours else []
-        reasons += ["has no fee of a commitment that was used"] if not paid else []
+        reasons += ["has no fee of a commitment that was used"] if not paid and not hours else []
         if reasons:
             found[payer, currency] = f"the bill {' and '.join(reasons)} in 28 days"
     return found
