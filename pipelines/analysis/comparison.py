@@ -246,7 +246,7 @@ def _at_prices(sides: Sides, day: date, context: Context, region: str | None = N
     """
 
     def priced(run: Run) -> Run:
-        usd = context.price({**run, "region_id": region or run["region_id"]}, day)
+        usd = context.price({**run, "region_id": region} if region else run, day)
         whole, attached, compiled = (
             run["accelerator_hours"],
             run["attached_costs"]["list"],

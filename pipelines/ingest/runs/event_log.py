@@ -47,7 +47,7 @@ _OF_THE_RUN = ("run_started", "run_ended")
 _KEEPS_NOTHING = ("heartbeat",)
 # What of the start of a run decides with which runs it may be compared.
 _UNREAD_FACTS = ("workload_id", "model", "dataset", "seq_len", "global_batch_samples", "precision", *TARGET)
-_AHEAD_BYTES = 64 << 20
+_AHEAD_BYTES, _BATCH_BYTES = 64 << 20, 1 << 20
 _BLOCK_BYTES = 16 << 20
 # The times of an event.
 _TIMES = ("at", "save_started_at", "durable_at")
@@ -91,11 +91,12 @@ class EventLog:
     def read(self, objects: Sequence[Object]) -> None:
         """Read event files."""
         waiting_bytes = 0
-        for key, waiting in _contents(self._store, objects):
+        for key, content in _contents(self._store, objects):
             self._keys.append(key)
             first_line = 1
             try:
-                content = waiting.result()
+                if isinstance(content, MalformedError):
+                    raise content
                 for block in blocks_of_file(key, BytesIO(content), len(content), self._store.uri(key)):
                     self._waiting.append((len(self._keys) - 1, first_line, block))
                     first_line += block.count(b"\n")
@@ -309,25 +310,43 @@ def _schema(kind: str) -> dict[str, type[pl.DataType]]:
     return {**BASE, **{name: form.dtype for name, form in FIELDS.get(kind, {}).items()}}
 
 
-def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, Future[bytes]]]:
-    """Key and bytes of each object in order, read a little ahead."""
+def _contents(store: Store, objects: Sequence[Object]) -> Iterator[tuple[str, bytes | MalformedError]]:
+    """Key and bytes of each object in order, or why it has none, read a little ahead.
+
+    Of thousands of small ones several are read together: handing one to a thread takes longer than reading it.
+    """
+    count = max(1, min(len(objects) // 1024, len(objects) * _BATCH_BYTES // max(_size(objects), 1)))
+    batches = deque(objects[start : start + count] for start in range(0, len(objects), count))
+    waiting: deque[tuple[Sequence[Object], Future[list[bytes | MalformedError]]]] = deque()
+    ahead = 0
     with ThreadPoolExecutor(8, thread_name_prefix="run-events") as pool:
-        waiting: deque[tuple[Object, Future[bytes]]] = deque()
-        ahead = 0
         try:
-            for item in objects:
-                while waiting and (ahead + item.size > _AHEAD_BYTES or len(waiting) >= 32):
-                    done, content = waiting.popleft()
-                    ahead -= done.size
-                    yield done.key, content
-                waiting.append((item, pool.submit(store.read, item.key)))
-                ahead += item.size
-            while waiting:
-                done, content = waiting.popleft()
-                yield done.key, content
+            while batches or waiting:
+                if batches and len(waiting) < 32 and (not waiting or ahead + _size(batches[0]) <= _AHEAD_BYTES):
+                    batch = batches.popleft()
+                    waiting.append((batch, pool.submit(_read_each, store, batch)))
+                    ahead += _size(batch)
+                else:
+                    batch, contents = waiting.popleft()
+                    ahead -= _size(batch)
+                    yield from zip((item.key for item in batch), contents.result(), strict=True)
         finally:
-            for _, content in waiting:
-                content.cancel()
+            for _, contents in waiting:
+                contents.cancel()
+
+
+def _read_each(store: Store, objects: Sequence[Object]) -> list[bytes | MalformedError]:
+    found: list[bytes | MalformedError] = []
+    for item in objects:
+        try:
+            found.append(store.read(item.key))
+        except MalformedError as error:
+            found.append(error)
+    return found
+
+
+def _size(objects: Sequence[Object]) -> int:
+    return sum(item.size for item in objects)
 
 
 def _more(count: int) -> str:
