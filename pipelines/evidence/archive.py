@@ -43,7 +43,9 @@ def as_json(content: Any) -> bytes:
 
 
 def refuse_no_file(pack: Path) -> None:
-    """UsageError for a pack that is not there."""
+    """UsageError for a pack that is not there, or is a folder."""
+    if pack.is_dir():
+        raise _no_pack(pack)
     if not pack.is_file():
         raise UsageError(f"{pack} does not exist; expected the zip file that `trainledger report --pack` wrote.")
 

@@ -255,6 +255,11 @@ def test_what_is_no_pack_is_refused_as_wrong_usage(pack: Path, tmp_path: Path) -
         assert isinstance(refused(path), UsageError)
 
 
+def test_a_folder_is_refused_as_no_pack_not_as_missing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not an evidence pack; expected the zip file"):
+        Pack(tmp_path)
+
+
 def test_a_small_pack_that_unpacks_to_more_than_any_is_refused_by_the_member(tmp_path: Path) -> None:
     """65 MiB of zeros in some 70 KB, under a manifest that fits; nothing of it is unpacked."""
     zeros = {"sha256": "0" * 64, "bytes": 65 << 20}
