@@ -63,8 +63,8 @@ def migrate_warehouse(path: Path, console: Console, *, dry_run: bool) -> None:
     if changes:
         backup = path.with_name(f"{path.name}.bak")
         backup.write_bytes(path.read_bytes())
-        path.write_text(text, encoding="utf-8")
         console.say(f"The configuration as it was is in {backup}.")
+        path.write_bytes(text.encode())
     _rebuild(settings, before, console)
 
 
@@ -142,7 +142,7 @@ def renamed_config(path: Path) -> tuple[str, dict[str, Any], list[str]]:
     from pipelines.config.mistakes import RENAMED_KEYS, current_keys
 
     _, content = read_config(path)
-    text = path.read_text(encoding="utf-8")
+    text = path.read_bytes().decode()
     found = sorted({*_keys_of(content)} & {*RENAMED_KEYS})
     for old in found:
         # A key stands before its value, or in the heading of its table.
