@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from math import log
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -182,46 +183,37 @@ def test_training_costs_nothing_a_month_if_it_ended_before_the_bill(tmp_path: Pa
     assert rows == [ended if currency == "USD" else going_on]
 
 
-def test_a_port_is_not_held_against_runs_of_unknown_cost(tmp_path: Path) -> None:
-    """The runs' hours cost nothing, as on a dedicated host: 300 for the port is not more than 12 runs of 0.00."""
+def _ported(tmp_path: Path, price: str, *, more: str = "", **facts: Any) -> Path:
+    """The configuration of a port to Trainium that cost 300, and of one GPU run of two hours at `price` an hour."""
     start, hours = datetime(2026, 7, 1, 10), timedelta(hours=2)
-    export = write_export(tmp_path, {"2026-07": instance_time("i-g", "p5.48xlarge", "0.00", start, hours)})
-    events = one_attempt("g", ["i-g"], "p5.48xlarge", start, hours, model="m", dataset="d")
+    export = write_export(tmp_path, {"2026-07": instance_time("i-g", "p5.48xlarge", price, start, hours)})
+    events = one_attempt("g", ["i-g"], "p5.48xlarge", start, hours, model="m", dataset="d", **facts)
     config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
     config.write_text(
         config.read_text()
-        + """
+        + f"""
 [[decisions.ports]]
 name = "to trn1"
 workload_id = "m / d / seq ? / batch ? / any precision / no target"
 started_on = 2026-07-01
 engineer_days = 1
 day_rate_usd = "300"
+{more}
 """
     )
+    return config
+
+
+def test_a_port_is_not_held_against_runs_of_unknown_cost(tmp_path: Path) -> None:
+    """The runs' hours cost nothing, as on a dedicated host: 300 for the port is not more than 12 runs of 0.00."""
     columns = "recommendation, decided_by, monthly_cost_usd, monthly_at_stake_usd"
-    rows = ask(lazy_warehouse(config), f"select {columns} from mart_portfolio").rows()
+    rows = ask(lazy_warehouse(_ported(tmp_path, "0.00")), f"select {columns} from mart_portfolio").rows()
     assert rows == [("run a pilot", "missing inputs", None, None)]
 
 
 def test_what_a_declared_port_lacks_is_named(tmp_path: Path) -> None:
     """Its cost and what pays it back are unknown for want of a billed run, not of a declaration."""
-    start, hours = datetime(2026, 7, 1, 10), timedelta(hours=2)
-    export = write_export(tmp_path, {"2026-07": instance_time("i-g", "p5.48xlarge", "55.04", start, hours)})
-    events = one_attempt("g", ["i-g"], "p5.48xlarge", start, hours, model="m", dataset="d", purpose="finetune")
-    config = write_config(tmp_path, billing=export, runs=write_events(tmp_path / "runs", events))
-    config.write_text(
-        config.read_text()
-        + """
-[[decisions.ports]]
-name = "to trn1"
-workload_id = "m / d / seq ? / batch ? / any precision / no target"
-started_on = 2026-07-01
-engineer_days = 1
-day_rate_usd = "300"
-pilot_run_ids = ["gone"]
-"""
-    )
+    config = _ported(tmp_path, "55.04", more='pilot_run_ids = ["gone"]', purpose="finetune")
     ((missing,),) = ask(lazy_warehouse(config), "select missing_evidence from mart_portfolio").rows()
     assert "no bill in USD has the pilot run gone; " in missing
     assert "[[decisions.ports]]" not in missing
