@@ -137,7 +137,8 @@ def break_even_value(case: Case, name: str) -> float | None:
     at_zero, at_one = (replace(case, **{name: value}).expected for value in (0.0, 1.0))
     if at_zero == at_one:
         return None
-    value = at_zero / (at_zero - at_one)
+    # Zero has no sign.
+    value = at_zero / (at_zero - at_one) + 0.0
     lowest, highest = {"saving_per_run": (-inf, inf), "success_ratio": (0.0, 1.0)}.get(name, (0.0, inf))
     return value if isfinite(value) and lowest <= value <= highest else None
 

@@ -130,6 +130,7 @@ def test_probability_without_an_interval_is_unknown() -> None:
     free = replace(FACTS, port_cost=0, success_ratio=0.9)
     assert payback_probability(free, None, None) == 0.9
     assert payback_probability(replace(free, saving_per_run=-5), -5, -5) == 0
+    assert str(break_even_value(free, "runs_per_month")) == "0.0"
 
 
 def test_probability_of_an_exact_saving_is_that_of_enough_runs() -> None:
