@@ -1,8 +1,9 @@
-"""Days and months as people write them."""
+"""Days, months and moments as people write them."""
 
 import re
 from collections.abc import Callable, Iterable
-from datetime import date
+from contextlib import suppress
+from datetime import UTC, date, datetime, time
 
 from pipelines.base.errors import UsageError, shown
 
@@ -20,6 +21,19 @@ def month_date(text: str) -> date:
     if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", text):
         raise UsageError(f"{shown(text)} is not a month; expected YYYY-MM.")
     return date_of(f"{text}-01")
+
+
+def moment_of(as_of: str) -> datetime:
+    """The moment `--as-of` means: the end of a day in UTC, or a time with its zone. UsageError for anything else."""
+    # A time of the first or last day may have none in UTC.
+    with suppress(ValueError, OverflowError):
+        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", as_of):
+            return datetime.combine(date.fromisoformat(as_of), time.max, UTC)
+        if (at := datetime.fromisoformat(as_of)).tzinfo:
+            return at.astimezone(UTC)
+    raise UsageError(
+        f"--as-of {as_of} is neither a day nor a time with its zone; write 2026-08-31 or 2026-08-31T12:00:00Z."
+    )
 
 
 # More stretches of months than this are as hard to read as the months.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pipelines.base.dates import date_of, month_date
+from pipelines.base.dates import date_of, moment_of, month_date
 from pipelines.base.errors import UsageError
 from pipelines.config.file import read_config
 
@@ -32,14 +32,8 @@ def _checked(check: Callable[[str], object]) -> Callable[[str | None], str | Non
     return checked
 
 
-def _moment_of(as_of: str) -> object:
-    from pipelines.warehouse.publication import moment_of
-
-    return moment_of(as_of)
-
-
 checked_day, checked_month = _checked(date_of), _checked(month_date)
-AsOf = Annotated[str | None, typer.Option("--as-of", help=_EARLIER, callback=_checked(_moment_of))]
+AsOf = Annotated[str | None, typer.Option("--as-of", help=_EARLIER, callback=_checked(moment_of))]
 _FILE = "trainledger.toml to use. Default: the one here, then the demo's."
 Config = Annotated[Path | None, typer.Option("--config", help=_FILE)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON with every digit.")]

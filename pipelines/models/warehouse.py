@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.base.address import is_s3
 from pipelines.base.code import code_digest
+from pipelines.base.dates import moment_of
 from pipelines.base.errors import TrainledgerError, UsageError, counted, is_full, shown_bytes
 from pipelines.base.parse import parse_json
 from pipelines.base.parse_cache import cache_folder
@@ -28,7 +29,7 @@ from pipelines.warehouse.lake import Lake
 from pipelines.warehouse.lock import TABLES
 from pipelines.warehouse.part import file_name
 from pipelines.warehouse.pseudonyms import Pseudonyms
-from pipelines.warehouse.publication import Publication, moment_of
+from pipelines.warehouse.publication import Publication
 from pipelines.warehouse.storage import Object, Store
 from pipelines.warehouse.stores import open_store
 

@@ -6,9 +6,8 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pipelines.base.errors import CheckError, SourceError, UsageError
@@ -20,7 +19,6 @@ from pipelines.warehouse.storage import Store
 _KEY = re.compile(r"publications/\d{6,}\.json")
 # The number and time of each that was pruned.
 _REMOVED = "pruned.json"
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True)
@@ -166,16 +164,3 @@ def _is_newer(version: str) -> bool:
     """Whether a version is newer than this one."""
     theirs, ours = ([int(number) for number in re.findall(r"\d+", one)] for one in (version, __version__))
     return theirs > ours
-
-
-def moment_of(as_of: str) -> datetime:
-    """The moment `--as-of` means: the end of a day in UTC, or a time with its zone. UsageError for anything else."""
-    # A time of the first or last day may have none in UTC.
-    with suppress(ValueError, OverflowError):
-        if _DAY.fullmatch(as_of):
-            return datetime.combine(date.fromisoformat(as_of), time.max, UTC)
-        if (at := datetime.fromisoformat(as_of)).tzinfo:
-            return at.astimezone(UTC)
-    raise UsageError(
-        f"--as-of {as_of} is neither a day nor a time with its zone; write 2026-08-31 or 2026-08-31T12:00:00Z."
-    )
