@@ -17,7 +17,7 @@ from support.bills import instance_hour, one_attempt, write_config, write_events
 from support.commands import run_command
 from support.ledgers import EXPLAIN_TABLES, build_warehouse, publish_tables
 from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of, hour_of_gpu
-from support.small_company import JULY, Company, found
+from support.small_company import AUGUST, JULY, Company, found
 
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
@@ -325,6 +325,12 @@ def test_the_ledger_is_filtered_and_downloaded(published_story: Callable[[str], 
     assert {row["team"] for row in whole} >= {"nlp", "ocr"}
     with pytest.raises(UsageError):
         csv_rows(reader, {"table": "fct_ledger"})
+
+
+def test_a_bucket_that_no_line_is_in_is_an_empty_ledger(site: Site) -> None:
+    """The overview links to each bucket; nothing of this company was served."""
+    status, page = site.get(f"/ledger?month={AUGUST}&bucket=serving")
+    assert status == 200 and "Nothing on the bill of August 2026 matches these filters" in page
 
 
 def test_a_graph_has_what_a_table_is_made_from_on_its_left() -> None:
