@@ -197,6 +197,8 @@ def test_written_pages_lead_to_each_other_alone(
     for name, page in files.items():
         links = [link for link in re.findall(r'(?:href|src)="([^"#]*)', page) if link and not link.startswith("data:")]
         assert links and [link for link in links if not (tmp_path / link).is_file()] == [], name
+        places = re.findall(r'href="([^"#]*)#([^"]+)', page)
+        assert [id for file, id in places if f'id="{id}"' not in files[file or name]] == [], name
         assert "<script>alert" not in page
         assert (
             """http-equiv="content-security-policy" content="default-src 'none'; style-src 'self'; script-src 'self'"""
