@@ -23,7 +23,7 @@ from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import load_settings
 from pipelines.dashboard.graph import drawn
-from pipelines.dashboard.links import PAGES
+from pipelines.dashboard.links import PAGES, command
 from pipelines.dashboard.pages import KNOWN, csv_rows, render
 from pipelines.dashboard.reader import Reader
 from pipelines.dashboard.web import is_loopback
@@ -333,6 +333,10 @@ def test_a_bucket_that_no_line_is_in_is_an_empty_ledger(site: Site) -> None:
     """The overview links to each bucket; nothing of this company was served."""
     status, page = site.get(f"/ledger?month={AUGUST}&bucket=serving")
     assert status == 200 and "Nothing on the bill of August 2026 matches these filters" in page
+
+
+def test_a_command_takes_a_run_whose_name_begins_with_a_dash() -> None:
+    assert command("run", "-x", currency="USD") == "trainledger explain run --currency USD -- -x"
 
 
 def test_a_graph_has_what_a_table_is_made_from_on_its_left() -> None:
