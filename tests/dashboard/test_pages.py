@@ -451,6 +451,11 @@ def test_what_is_at_stake_is_partial_if_a_cost_is_unknown(tmp_path: Path) -> Non
     assert "July 2026 billed not claimed 2 16.0 $50.00 partial" in page
 
 
+def test_a_comparison_names_its_currency(published_story: Callable[[str], Path]) -> None:
+    reader = Reader(Warehouse(load_settings(published_story("two_currencies") / "trainledger.toml")))
+    assert "of accelerator spend; in US dollars" in text_of(render(reader, "overview", {}))
+
+
 def test_the_newest_month_is_that_of_each_currency(tmp_path: Path) -> None:
     """A run of June at 40.00 in EUR, whose bill has no July; that of USD has 50.00 in July."""
     euros = instance_hour("2026-06-10T10", "i-eur", "p5.48xlarge", "40.00", line_item_currency_code="EUR")
