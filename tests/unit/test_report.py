@@ -321,6 +321,7 @@ def test_warnings_are_listed_with_counts_and_rows(page: str) -> None:
     assert "All 1 check of severity error passed. 1 other check raised a warning" in text
     # 3 in June and 4 in July.
     assert "Unknown charge type stg_aws__line_item, June and July 2026: 7 rows" in text
+    assert "First rows " in text
     assert "EdpDiscountV2 2" in text
     assert "EdpDiscountV3 4" in text
 
