@@ -326,6 +326,18 @@ def test_warnings_are_listed_with_counts_and_rows(page: str) -> None:
     assert "EdpDiscountV3 4" in text
 
 
+def test_an_unusual_unit_cost_of_less_than_a_cent_has_its_digits(tmp_path: Path) -> None:
+    costs = {
+        "observed_cost_usd": Decimal("0.0084"),
+        "expected_cost_usd": Decimal("0.0028"),
+        "excess_cost_usd": Decimal(56),
+    }
+    about = {"anomaly_kind": "run", "subject": "r", "observed_date": date(2026, 7, 3), "billing_currency": "USD"}
+    row = {**about, **costs, "anomaly_measure": "per million tokens", "anomaly_reason": "why"}
+    page = rendered(tmp_path, {**example(), "detail_cost_anomaly": [row]}, PUBLISHED, "showback")
+    assert "3 Jul 2026 $0.0084 $0.0028 $56.00" in words(page)
+
+
 def test_page_states_what_it_is_as_of(page: str) -> None:
     page = words(page)
     about = page[page.index("About this page") :]
