@@ -39,6 +39,14 @@ def test_a_cell_over_several_columns_keeps_its_width(tmp_path: Path) -> None:
     assert len(group) == 1
 
 
+def test_a_long_name_leaves_the_figures_next_to_it_legible(tmp_path: Path) -> None:
+    """40 letters without a separator may break after each 16."""
+    marts = example()
+    marts["mart_run_cost"] = [{**row, "model": "x" * 40} for row in marts["mart_run_cost"]]
+    name = "\u200b".join(("x" * 16, "x" * 16, "x" * 8))
+    assert any(name in cell for row in printed_rows(rendered(tmp_path, marts)) for cell in row)
+
+
 def test_the_pdf_is_the_same_each_time(tmp_path: Path) -> None:
     page = rendered(tmp_path, example())
     assert pdf_of_page(page, None, PUBLISHED)[0].startswith(b"%PDF-")
