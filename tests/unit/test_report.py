@@ -235,6 +235,14 @@ def test_the_legend_calls_a_platform_by_its_name() -> None:
     assert "haiku, Amazon Bedrock" in drawn and "haiku, bedrock" not in drawn
 
 
+def test_a_model_served_on_one_day_is_drawn_at_any_cost() -> None:
+    """A line of one day has no length; as 0 a cost would have no place on a logarithmic axis."""
+    day = {"model": "haiku", "platform": "bedrock", "instance_type": None, "usage_date": date(2026, 7, 1)}
+    row = {**day, "cost_per_million_total_usd": Decimal("0.0000004")}
+    drawn = token_cost_chart([row], {}, "USD", "a label")
+    assert "mark-symbol role-mark" in drawn and "$0.0000004" in drawn
+
+
 def test_a_timeline_draws_what_a_pixel_holds_once() -> None:
     """3,000 attempts of a minute on 920 pixels: as many marks would be 10 MB, and their labels one on another."""
     starts = [datetime(2026, 7, 1) + timedelta(minutes=number) for number in range(3000)]
