@@ -149,6 +149,8 @@ def test_explain_shows_what_the_command_shows(site: Site, capsys: pytest.Capture
 def test_explain_of_what_is_not_there_is_not_found(site: Site) -> None:
     status, page = site.get("/explain?kind=run&word=trn-9")
     assert status == 404 and "'trn-9' is not a known run; did you mean trn-1?" in text_of(page)
+    # There a currency can be chosen, where a run has several.
+    assert 'href="/explain"' in page and 'name="currency"' in site.get("/explain")[1]
 
 
 def test_a_month_of_the_ledger_is_explained(site: Site) -> None:
