@@ -99,6 +99,8 @@ class FileLinks(Links):
 
 def command(kind: str, word: str = "", **options: Any) -> str:
     """The command that explains a figure."""
-    first = [word] if kind == "name" else [kind, *([word] if word else [])]
-    rest = [part for name, value in options.items() if value not in (None, "") for part in (f"--{name}", str(value))]
-    return shlex.join(["trainledger", "explain", *first, *rest])
+    words = [word] if word else []
+    chosen = [part for name, value in options.items() if value not in (None, "") for part in (f"--{name}", str(value))]
+    # A word that begins with a dash would be an option.
+    about = [*chosen, "--", word] if word.startswith("-") else [*words, *chosen]
+    return shlex.join(["trainledger", "explain", *([] if kind == "name" else [kind]), *about])

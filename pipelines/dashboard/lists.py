@@ -8,6 +8,7 @@ from pipelines.base.errors import shown
 from pipelines.dashboard import query as parameters
 from pipelines.dashboard.query import NotFoundError
 from pipelines.dashboard.reader import Volume
+from pipelines.present.buckets import LABELS
 
 PAGE_ROWS, MOST_ROWS = 50, 2000
 BASES = {"effective": "", "list": "list_", "billed": "billed_"}
@@ -94,6 +95,8 @@ def run_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
 def ledger_page(volume: Volume, request: Mapping[str, str]) -> dict[str, Any]:
     month, months = chosen_month(volume, request)
     choices = {name: _known(volume, name) if months else [] for name in FILTERS}
+    # A bucket that no line is in yet is empty, not unknown: the overview links to each.
+    choices["bucket"] = list(LABELS)
     chosen = {name: parameters.choice(request, name, choices[name]) for name in FILTERS}
     kept = {name: word for name, word in chosen.items() if word}
     where = " and ".join(f"{FILTERS[name]} = ${name}" for name in kept) or "true"

@@ -8,6 +8,7 @@ color. A function draws for one width; templates call it by its name with what f
 import hashlib
 import re
 from calendar import monthrange
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -230,7 +231,9 @@ def token_cost_chart(width: int, days: Sequence[Row], names: Mapping[str, str], 
     ]
     x = alt.X("day:T", scale=alt.Scale(type="utc"), axis=alt.Axis(format="%-d %b", tickCount=4, title=None))
     amounts = _money(currency, 4, ",~r", minExtent=60, title=None)
-    return _drawn_lines(points, x, alt.Y("usd:Q", scale=alt.Scale(type="log"), axis=amounts), width)
+    # A line of one day has no length.
+    has_points = 1 in Counter(point["line"] for point in points).values()
+    return _drawn_lines(points, x, alt.Y("usd:Q", scale=alt.Scale(type="log"), axis=amounts), width, has_points)
 
 
 def _drawn_lines(points: Sequence[Row], x: alt.X, y: alt.Y, width: int, has_points: bool = False) -> alt.Chart:
@@ -452,7 +455,7 @@ def _settled(svg: str, label: str) -> str:
 
 def _plain(value: Decimal | float | None) -> float | None:
     """An amount rounded to the digits that a chart can show."""
-    return None if value is None else round(float(value), 6)
+    return None if value is None else float(f"{value:.9g}")
 
 
 def _hour(day: date, hour: int = 0) -> str:

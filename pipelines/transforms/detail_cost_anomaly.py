@@ -89,11 +89,11 @@ def _points(frame: pl.DataFrame, kind: str | pl.Expr, series: pl.Expr, *columns:
 
 def _runs(run: pl.DataFrame) -> pl.DataFrame:
     is_measured = {name: pl.col(name) != 0 for name in _MEASURES}
-    # The cost of a run that the bill has in part is too low.
+    # The cost of a run that the bill has in part is too low. Runs that record no model need not be of the same work.
     whole = pl.col("unbilled_hours").fill_null(0) == 0
-    measured = run.filter((pl.col("status") == "completed") & (pl.col("effective_cost_usd") > 0) & whole).with_columns(
-        cost=pl.coalesce(pl.when(holds).then(name) for name, holds in is_measured.items())
-    )
+    known = ~pl.col("workload_id").str.starts_with("? / ")
+    measured = run.filter((pl.col("status") == "completed") & (pl.col("effective_cost_usd") > 0) & whole & known)
+    measured = measured.with_columns(cost=pl.coalesce(pl.when(holds).then(name) for name, holds in is_measured.items()))
     series = pl.format("{} on {}", "workload_id", pl.col("instance_type").fill_null("no machine"))
     measure = pl.coalesce(pl.when(holds).then(pl.lit(_MEASURES[name])) for name, holds in is_measured.items())
     return _points(measured, pl.lit("run"), series, "run_id", "ended_at", "cost", "effective_cost_usd", measure=measure)

@@ -231,6 +231,13 @@ def test_a_figure_leads_to_the_lines_behind_it(seen: Visit) -> None:
     assert seen.page.locator("h1").inner_text() == "What trn-1 rests on"
 
 
+def test_a_large_figure_of_a_tile_is_on_one_line(seen: Visit) -> None:
+    seen.open("/")
+    seen.page.evaluate("document.querySelector('.tile .big').textContent = '\u2212EUR\u00a012,345,678'")
+    # Its type is 25 pixels high.
+    assert seen.page.evaluate("document.querySelector('.tile .big').clientHeight") < 50
+
+
 def test_a_run_shows_its_time_and_dollars(seen: Visit) -> None:
     """An hour at 60.00 USD with a checkpoint half-way: 30.00 until it, 30.00 until the last."""
     seen.open(f"/run?{address_of(id=HOSTILE)}")

@@ -17,13 +17,13 @@ from support.bills import instance_hour, one_attempt, write_config, write_events
 from support.commands import run_command
 from support.ledgers import EXPLAIN_TABLES, build_warehouse, publish_tables
 from support.site import HOSTILE, HOSTILE_TEAM, Site, address_of, hour_of_gpu
-from support.small_company import JULY, Company, found
+from support.small_company import AUGUST, JULY, Company, found
 
 from pipelines.base.console import Console
 from pipelines.base.errors import UsageError
 from pipelines.config.settings import load_settings
 from pipelines.dashboard.graph import drawn
-from pipelines.dashboard.links import PAGES
+from pipelines.dashboard.links import PAGES, command
 from pipelines.dashboard.pages import KNOWN, csv_rows, render
 from pipelines.dashboard.reader import Reader
 from pipelines.dashboard.web import is_loopback
@@ -149,6 +149,8 @@ def test_explain_shows_what_the_command_shows(site: Site, capsys: pytest.Capture
 def test_explain_of_what_is_not_there_is_not_found(site: Site) -> None:
     status, page = site.get("/explain?kind=run&word=trn-9")
     assert status == 404 and "'trn-9' is not a known run; did you mean trn-1?" in text_of(page)
+    # There a currency can be chosen, where a run has several.
+    assert 'href="/explain"' in page and 'name="currency"' in site.get("/explain")[1]
 
 
 def test_a_month_of_the_ledger_is_explained(site: Site) -> None:
@@ -197,6 +199,8 @@ def test_written_pages_lead_to_each_other_alone(
     for name, page in files.items():
         links = [link for link in re.findall(r'(?:href|src)="([^"#]*)', page) if link and not link.startswith("data:")]
         assert links and [link for link in links if not (tmp_path / link).is_file()] == [], name
+        places = re.findall(r'href="([^"#]*)#([^"]+)', page)
+        assert [id for file, id in places if f'id="{id}"' not in files[file or name]] == [], name
         assert "<script>alert" not in page
         assert (
             """http-equiv="content-security-policy" content="default-src 'none'; style-src 'self'; script-src 'self'"""
@@ -327,6 +331,16 @@ def test_the_ledger_is_filtered_and_downloaded(published_story: Callable[[str], 
         csv_rows(reader, {"table": "fct_ledger"})
 
 
+def test_a_bucket_that_no_line_is_in_is_an_empty_ledger(site: Site) -> None:
+    """The overview links to each bucket; nothing of this company was served."""
+    status, page = site.get(f"/ledger?month={AUGUST}&bucket=serving")
+    assert status == 200 and "Nothing on the bill of August 2026 matches these filters" in page
+
+
+def test_a_command_takes_a_run_whose_name_begins_with_a_dash() -> None:
+    assert command("run", "-x", currency="USD") == "trainledger explain run --currency USD -- -x"
+
+
 def test_a_graph_has_what_a_table_is_made_from_on_its_left() -> None:
     graph = drawn("fct_ledger")
     at = {box["name"]: box["x"] for box in graph["boxes"]}
@@ -437,6 +451,11 @@ def test_what_is_at_stake_is_partial_if_a_cost_is_unknown(tmp_path: Path) -> Non
     publish_tables(config, {"detail_claim_gap_monthly"})
     page = text_of(render(Reader(Warehouse(load_settings(config))), "bill", {}))
     assert "July 2026 billed not claimed 2 16.0 $50.00 partial" in page
+
+
+def test_a_comparison_names_its_currency(published_story: Callable[[str], Path]) -> None:
+    reader = Reader(Warehouse(load_settings(published_story("two_currencies") / "trainledger.toml")))
+    assert "of accelerator spend; in US dollars" in text_of(render(reader, "overview", {}))
 
 
 def test_the_newest_month_is_that_of_each_currency(tmp_path: Path) -> None:

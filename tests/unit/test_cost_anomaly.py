@@ -55,7 +55,7 @@ def run(number: int, per_token: float, tokens: float = 100, unbilled: float | No
     name, currency = f"run-{number:02d}", other.get("currency", "USD")
     cost = usd(per_token * tokens)
     status, unit = other.get("status", "completed"), None if "whole" in other else usd(per_token)
-    return (name, "llama", "p5.48xlarge", currency, status, ended, cost, None, unit, unbilled)
+    return (name, other.get("workload", "llama"), "p5.48xlarge", currency, status, ended, cost, None, unit, unbilled)
 
 
 @pytest.mark.parametrize("length", [8, *(pytest.param(length, marks=pytest.mark.slow) for length in (14, 28, 56))])
@@ -120,6 +120,7 @@ def test_a_run_that_cost_almost_nothing_is_listed_too() -> None:
         ([run(n, 1.0) for n in range(7)] + [run(7, 9.0)], "seven runs are no history"),
         ([run(n, 0.001) for n in range(8)] + [run(8, 0.09)], "9 dollars raise no alarm"),
         ([run(n, 1.0, status="failed") for n in range(8)] + [run(8, 9.0)], "what failed measures nothing"),
+        ([run(n, 1.0 + 8 * (n == 8), workload="? / ? / seq ?") for n in range(9)], "unknown work is not the same work"),
         ([run(n, 1.0, currency="EUR") for n in range(8)] + [run(8, 9.0)], "another currency is no history"),
         (
             [run(n, 1.0, whole="") for n in range(8)] + [run(8, 0.25, unbilled=24, whole="")],

@@ -235,6 +235,14 @@ def test_the_legend_calls_a_platform_by_its_name() -> None:
     assert "haiku, Amazon Bedrock" in drawn and "haiku, bedrock" not in drawn
 
 
+def test_a_model_served_on_one_day_is_drawn_at_any_cost() -> None:
+    """A line of one day has no length; as 0 a cost would have no place on a logarithmic axis."""
+    day = {"model": "haiku", "platform": "bedrock", "instance_type": None, "usage_date": date(2026, 7, 1)}
+    row = {**day, "cost_per_million_total_usd": Decimal("0.0000004")}
+    drawn = token_cost_chart([row], {}, "USD", "a label")
+    assert "mark-symbol role-mark" in drawn and "$0.0000004" in drawn
+
+
 def test_a_timeline_draws_what_a_pixel_holds_once() -> None:
     """3,000 attempts of a minute on 920 pixels: as many marks would be 10 MB, and their labels one on another."""
     starts = [datetime(2026, 7, 1) + timedelta(minutes=number) for number in range(3000)]
@@ -321,8 +329,21 @@ def test_warnings_are_listed_with_counts_and_rows(page: str) -> None:
     assert "All 1 check of severity error passed. 1 other check raised a warning" in text
     # 3 in June and 4 in July.
     assert "Unknown charge type stg_aws__line_item, June and July 2026: 7 rows" in text
+    assert "First rows " in text
     assert "EdpDiscountV2 2" in text
     assert "EdpDiscountV3 4" in text
+
+
+def test_an_unusual_unit_cost_of_less_than_a_cent_has_its_digits(tmp_path: Path) -> None:
+    costs = {
+        "observed_cost_usd": Decimal("0.0084"),
+        "expected_cost_usd": Decimal("0.0028"),
+        "excess_cost_usd": Decimal(56),
+    }
+    about = {"anomaly_kind": "run", "subject": "r", "observed_date": date(2026, 7, 3), "billing_currency": "USD"}
+    row = {**about, **costs, "anomaly_measure": "per million tokens", "anomaly_reason": "why"}
+    page = rendered(tmp_path, {**example(), "detail_cost_anomaly": [row]}, PUBLISHED, "showback")
+    assert "3 Jul 2026 $0.0084 $0.0028 $56.00" in words(page)
 
 
 def test_page_states_what_it_is_as_of(page: str) -> None:

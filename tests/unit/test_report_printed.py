@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from support.report_marts import PUBLISHED, Marts, example, open_marts, printed, printed_rows, rendered
+from support.report_marts import PUBLISHED, Marts, example, invoice, open_marts, printed, printed_rows, rendered
 
 from pipelines.base.console import Console
 from pipelines.base.resources import known_reports
@@ -38,6 +39,14 @@ def test_a_cell_over_several_columns_keeps_its_width(tmp_path: Path) -> None:
     assert len(group) == 1
 
 
+def test_a_long_name_leaves_the_figures_next_to_it_legible(tmp_path: Path) -> None:
+    """40 letters without a separator may break after each 16."""
+    marts = example()
+    marts["mart_run_cost"] = [{**row, "model": "x" * 40} for row in marts["mart_run_cost"]]
+    name = "\u200b".join(("x" * 16, "x" * 16, "x" * 8))
+    assert any(name in cell for row in printed_rows(rendered(tmp_path, marts)) for cell in row)
+
+
 def test_the_pdf_is_the_same_each_time(tmp_path: Path) -> None:
     page = rendered(tmp_path, example())
     assert pdf_of_page(page, None, PUBLISHED)[0].startswith(b"%PDF-")
@@ -56,6 +65,13 @@ def test_the_terminal_has_the_figures_of_the_page(tmp_path: Path, capsys: pytest
     # As in the PDF, 1600 + 560 + 1440; a heading, and a sentence with its punctuation.
     assert any(line.startswith("Training runs; cost joined") and " $3,600 82.2% " in line for line in lines)
     assert {"Cost by bucket", "Indicative: not enough evidence"} <= set(lines)
+
+
+def test_the_stamp_of_several_months_stands_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    months = [invoice(date(2026, at, 1), f"{at}", "1", "1", "reconciled") for at in (3, 4, 5, 6)]
+    marts = {**example(), "mart_invoice_reconciliation_monthly": months}
+    show_page(rendered(tmp_path, marts), Console())
+    assert "4 months Reconciled 1 data warning" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", known_reports())

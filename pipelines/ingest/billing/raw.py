@@ -294,7 +294,10 @@ class PublishedBill(RawBill):
             raise SourceError(f"{lost} and {source.location} delivers the month no more; have it delivered again.")
         if current[0].fingerprint != named["fingerprint"]:
             newer = current[0].delivery_id
-            raise SourceError(f"{lost}, and {newer} has replaced it; run `trainledger build` and try again.")
+            raise SourceError(
+                f"{lost}, and {newer} has replaced it; run `trainledger build` and try again with the newest "
+                "publication, or put its files back."
+            )
         return self._ingested(current[0], progress)
 
     def _unchanged(self, delivery: Delivery | None, source: BillingSource) -> Delivery | None:
