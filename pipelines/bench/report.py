@@ -13,24 +13,6 @@ BILL_KINDS = ("bare scan", "exact scan", "full build", "unchanged refresh", "res
 SPARK_KIND = "full build on Spark"
 CSV_KINDS = ("bare csv read", "csv ingest")
 
-BOUNDS = """What bounds it: the lines are read three times: for what they are and add up to
-(`stg_aws__cur_combination`), for the ledger (`fct_charge`) and for the hours that commitments cover
-(`detail_commitment_use_hourly`); no line is kept twice. Of the ledger's pass three tenths are reading its columns and
-giving them their types, a sixth is grouping, and a tenth each are the kind of a line, its costs, its bucket and sorting
-and writing what is left. The hours find the kind of each line once more. Then come looking at the files as they come
-in (every amount, every id that stands twice) and the training runs, whose every hour is cut among them: three lines in
-a hundred here. Peak memory is the engine's cap (`memory_limit`, 2 GB) and what Python holds, at any size.
-A restated month costs what a first build of it does, less the training runs; months that did not change are
-recognized by name. A csv is unpacked and parsed once, one block ahead of the one that is being typed and written;
-parsing bounds it.
-
-The bare scan reads every column that a build reads, sums the numbers, takes the largest of the texts and groups by
-day, account, line type and product. The exact scan reads the same columns, adds the numbers as decimals and hashes
-the texts together: nothing that makes a ledger can do less. The bare csv read is `polars.read_csv` with all columns
-as text, the least that reads any bill; its tables are thrown away. A slope is what a further million lines cost: the
-difference between the largest and the smallest size, so that start-up cancels out. Targets are judged by the clock;
-on a busy machine look at processor time."""
-
 
 @dataclass(frozen=True)
 class Run:
@@ -76,8 +58,6 @@ def report(figures: Figures, repeat: int) -> str:
             *_table(figures, BILL_KINDS),
             "",
             *_table(figures, CSV_KINDS),
-            "",
-            BOUNDS,
         ]
     )
 
