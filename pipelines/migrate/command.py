@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -62,7 +63,8 @@ def migrate_warehouse(path: Path, console: Console, *, dry_run: bool) -> None:
         return
     if changes:
         backup = path.with_name(f"{path.name}.bak")
-        backup.write_bytes(path.read_bytes())
+        # With its access rights: what others may not read stays closed to them.
+        shutil.copy(path, backup)
         console.say(f"The configuration as it was is in {backup}.")
         path.write_bytes(text.encode())
     _rebuild(settings, before, console)

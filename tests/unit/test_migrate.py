@@ -40,6 +40,7 @@ def test_a_dry_run_names_what_would_change_and_changes_nothing(old_company, caps
 def test_keys_are_renamed_and_totals_and_earlier_publications_stay(old_company, capsys):
     was = old_company.read_text().replace("\n", "\r\n")
     old_company.write_bytes(was.encode())
+    old_company.chmod(0o600)
     assert "rename it" in run_command(capsys, "build", "--config", str(old_company)).err
 
     answer = run_command(capsys, "migrate", "--config", str(old_company))
@@ -48,7 +49,9 @@ def test_keys_are_renamed_and_totals_and_earlier_publications_stay(old_company, 
 
     # Comments, values and ends of lines are as they were.
     now = old_company.read_bytes().decode()
-    assert old_company.with_name("trainledger.toml.bak").read_bytes() == was.encode()
+    backup = old_company.with_name("trainledger.toml.bak")
+    assert backup.read_bytes() == was.encode()
+    assert backup.stat().st_mode & 0o777 == 0o600
     assert now == was.replace("told_on", "reported_on").replace("spike_run", "pilot_run").replace(
         ".leans]", ".maturity]"
     )
