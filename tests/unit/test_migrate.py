@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -82,12 +83,26 @@ def test_a_total_that_changed_with_the_upgrade_is_named(old_company, capsys):
     ).write_parquet(mart)
     answer = run_command(capsys, "migrate", "--config", str(old_company))
     assert answer.code == 1
+    # It compares again when it is run again, as after a kill.
+    assert run_command(capsys, "migrate", "--config", str(old_company)).err == answer.err.splitlines(True)[-1]
     assert "2 totals differ from publication 1, first: mart_run_cost gpu-1: billed_cost_usd was 110.09" in answer.err
     warehouse = Warehouse(load_settings(old_company))
     before, after = warehouse.lake.publications.all()
     assert [*_differences(warehouse, "marts/mart_run_cost", before, after)][1].startswith(
         "mart_run_cost trn-1: effective_cost_usd was unknown and is 86.0"
     )
+
+
+def test_what_is_compared_stays_whatever_retention_keeps(old_company, capsys):
+    text = old_company.read_text().replace('"warehouse"\n', '"warehouse"\nretention = {days = 1}\n')
+    old_company.write_text(text)
+    record = old_company.parent / "warehouse/publications/000001.json"
+    # Neither of the day that is kept nor, but on the first of a month, the last of its month.
+    published_at = f"{datetime.now(UTC) - timedelta(hours=25)}"
+    record.write_text(json.dumps(parse_json(record.read_bytes()) | {"published_at": published_at}))
+    answer = run_command(capsys, "migrate", "--config", str(old_company))
+    assert (answer.code, record.exists()) == (0, True), answer.err
+    assert "of publication 1 has the same totals in publication 2" in answer.out
 
 
 def test_a_key_that_is_also_in_a_value_is_left_to_its_owner(old_company, capsys):
