@@ -104,11 +104,13 @@ class Publications:
         keys = self._keys()
         known = bisect_right(keys, at, key=lambda key: self._read(key).published_at)
         found = self._read(keys[known - 1]) if known else None
-        gone = [int(number) for number, moment in self._removed().items() if datetime.fromisoformat(moment) <= at]
-        if gone and (found is None or max(gone) > found.number):
+        removed = ((datetime.fromisoformat(moment), int(number)) for number, moment in self._removed().items())
+        # By time: a rollback gives numbers again.
+        last, number = max((one for one in removed if one[0] <= at), default=(None, 0))
+        if last and (found is None or last > found.published_at):
             near = [self._read(key) for key in keys[max(known - 1, 0) : known + 1]]
             raise UsageError(
-                f"Publication {max(gone)}, the newest at {at:%Y-%m-%d %H:%M} UTC, was pruned; the nearest kept are "
+                f"Publication {number}, the newest at {at:%Y-%m-%d %H:%M} UTC, was pruned; the nearest kept are "
                 f"{' and '.join(f'{one.number} of {one.published_at:%Y-%m-%d %H:%M} UTC' for one in near)}."
             )
         return found

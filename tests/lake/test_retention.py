@@ -73,6 +73,23 @@ def test_the_rule(place: Place, tmp_path: Path, clock: type[Clock]) -> None:
     assert place.lake().publications.as_of(FIRST - timedelta(days=1)) is None
 
 
+def test_a_number_that_a_rollback_gives_again_is_found_by_its_time(
+    folder: Place, tmp_path: Path, clock: type[Clock]
+) -> None:
+    """Of builds of 1, 2, 3 and 4 January and 20 February, number 3 was pruned; a rollback leaves number 1."""
+    for day in (0, 1, 2, 3, 50):
+        daily(folder, tmp_path, clock, range(day, day + 1), prunes=False)
+    lake = folder.lake()
+    with lake.lock():
+        assert lake.prune(clock.moment, 35, (1, 2), KNOWN).publications == (3,)
+    for number in (2, 4, 5):
+        (Path(folder.location) / f"publications/{number:06d}.json").unlink()
+    daily(folder, tmp_path, clock, range(51, 52), prunes=False)
+    assert rows_of(folder, FIRST + timedelta(days=52)) == [51] * 2
+    with pytest.raises(UsageError, match=r"^Publication 3, "):
+        folder.lake().publications.as_of(FIRST + timedelta(days=3))
+
+
 def test_only_what_is_ours_and_unnamed_goes(folder: Place, tmp_path: Path, clock: type[Clock]) -> None:
     daily(folder, tmp_path, clock, range(2), prunes=False)
     root = Path(folder.location)
