@@ -232,6 +232,8 @@ class Lake:
                 first = max(entries) if dry_run else self._tables.checkpoint(table)
                 files += [item for version, held in entries.items() if version < first for item in held]
         for item in files if not dry_run else ():
+            # A build that began after a loss may have committed a file of this name again.
+            self._check_hold()
             self._store.delete(item.key)
             if self._is_remote:
                 below(self._cache, item.key.removeprefix("tables/")).unlink(missing_ok=True)

@@ -14,6 +14,8 @@ from support.lake_places import Place, builds
 
 from pipelines.base.errors import UsageError
 from pipelines.warehouse.lake import Lake
+from pipelines.warehouse.lock import BuildBusy
+from pipelines.warehouse.storage_s3 import S3Store
 
 KNOWN = {MONTHLY, WHOLE}
 FIRST = datetime(2026, 1, 1, 6, tzinfo=UTC)
@@ -109,6 +111,25 @@ def test_only_what_is_ours_and_unnamed_goes(folder: Place, tmp_path: Path, clock
     with lake.lock():
         lake.prune(clock.moment, 35, (), KNOWN)
     assert before - {*stored(folder)} == {orphan, of_spark, killed, old}
+
+
+def test_a_prune_that_lost_its_lease_removes_no_more(
+    s3: Place, tmp_path: Path, clock: type[Clock], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two builds of January, the first is pruned: a record, then three files, of which one goes before the loss."""
+    daily(s3, tmp_path, clock, range(2), prunes=False)
+    lake, plain = s3.lake(), S3Store.delete
+    watch = stop_clock(monkeypatch, datetime.now(UTC), "pipelines.warehouse.lock")
+
+    def delete_and_sleep(self: S3Store, key: str) -> None:
+        plain(self, key)
+        watch.moment += timedelta(hours=key.startswith("tables/"))
+
+    monkeypatch.setattr(S3Store, "delete", delete_and_sleep)
+    count = len(lake._store.list("tables/"))
+    with pytest.raises(BuildBusy, match="lost its hold"), lake.lock():
+        lake.prune(FIRST + timedelta(days=40), 35, (), KNOWN)
+    assert len(lake._store.list("tables/")) == count - 1
 
 
 @pytest.mark.slow
