@@ -92,17 +92,21 @@ def mart_files(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) ->
     return {name: warehouse.lake.named_files(key, tables[key]["files"]) for name, key in readable(tables).items()}
 
 
-def view_published(engine: Engine, lake: Lake, name: str, key: str, *, is_on_store: bool = False) -> None:
-    """Create a view of the published rows of the table `key`, with the columns of its present contract.
-
-    A column the publication did not have yet is null; before the first publication there is no row. If its files
-    are damaged, the newest earlier publication with complete files is used.
-    """
+def tables_before(lake: Lake) -> dict[str, dict[str, Any]]:
+    """The tables of the publication that a build follows: the newest one whose PUBLISHED_KEYS have complete files."""
     publication = lake.publications.newest()
     if publication and lake.damaged(publication, PUBLISHED_KEYS):
         earlier = reversed(lake.publications.all())
         publication = next((one for one in earlier if not lake.damaged(one, PUBLISHED_KEYS)), None)
-    tables = publication.tables if publication else {}
+    return publication.tables if publication else {}
+
+
+def view_published(engine: Engine, lake: Lake, name: str, key: str, *, is_on_store: bool = False) -> None:
+    """Create a view of the published rows of the table `key`, with the columns of its present contract.
+
+    A column the publication did not have yet is null; before the first publication (`tables_before`) there is no row.
+    """
+    tables = tables_before(lake)
     address = key if key in tables else MOVED.get(key, key)
     names = tables[address]["files"] if address in tables else []
     if names:
