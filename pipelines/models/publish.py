@@ -190,8 +190,10 @@ def prune(warehouse: Warehouse, retention: Retention, now: datetime, *, dry_run:
     known = {*stored, *private, *WRITTEN_RAW}
     pruned = warehouse.lake.prune(now, retention.days, retention.publications, known, dry_run=dry_run)
     if not dry_run:
-        kept = (delivery for one in warehouse.lake.publications.all() for delivery in one.inputs.get("deliveries", ()))
-        warehouse.bill.forget_unpublished({delivery["fingerprint"] for delivery in kept})
+        kept = warehouse.lake.publications.all()
+        deliveries = (delivery for one in kept for delivery in one.inputs.get("deliveries", ()))
+        warehouse.bill.forget_unpublished({delivery["fingerprint"] for delivery in deliveries})
+        warehouse.forget_teams(kept)
     return pruned
 
 
