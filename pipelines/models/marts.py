@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.base.address import is_s3
-from pipelines.base.errors import CheckError, TrainledgerError, is_full
+from pipelines.base.errors import CheckError, EngineError, TrainledgerError, UsageError, is_full
 from pipelines.base.sql import identifier, quoted
 from pipelines.config.policy import Policy
 from pipelines.models.catalog import ADDED, MOVED, PUBLISHED_KEYS, SCHEMAS
@@ -53,6 +54,26 @@ def open_marts(warehouse: Warehouse, published: Publication, teams: Teams = None
         engine.forget(_WHOLE)
     engine.close_off()
     return engine
+
+
+@contextmanager
+def of_other_revisions(published: Publication) -> Iterator[None]:
+    """UsageError where marts of another revision lack what is read of them."""
+    from polars.exceptions import ColumnNotFoundError
+
+    from pipelines.models.revision import code_revision
+
+    try:
+        yield
+    except (EngineError, ColumnNotFoundError) as error:
+        if published.code_revision == code_revision():
+            raise
+        reason = str(error).partition("; valid columns")[0]
+        raise UsageError(
+            f"Publication {published.number} was made by revision {published.code_revision}; this is "
+            f"{code_revision()}, which needs other marts ({reason}). Run `trainledger build` for the newest bill, or "
+            f"read this publication with trainledger {published.version} of that revision."
+        ) from None
 
 
 def _lacking(engine: Engine, view: str, key: str) -> str:

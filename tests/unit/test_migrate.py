@@ -16,7 +16,7 @@ from support.small_company import AUGUST, Company
 
 from pipelines.base.parse import parse_json, parse_toml
 from pipelines.config.settings import load_settings
-from pipelines.migrate.command import _differences
+from pipelines.migrate.command import _differences, renamed_config
 from pipelines.models.warehouse import Warehouse
 
 BUILT = Path(__file__).resolve().parents[1] / "support" / "warehouse-0.1.0.tar.xz"
@@ -91,6 +91,14 @@ def test_a_total_that_changed_with_the_upgrade_is_named(old_company, capsys):
     assert [*_differences(warehouse, "marts/mart_run_cost", before, after)][1].startswith(
         "mart_run_cost trn-1: effective_cost_usd was unknown and is 86.0"
     )
+
+
+@pytest.mark.parametrize("words", [("compare", "llama"), ("explain", "run", "trn-1"), ("report", "--terminal")])
+def test_marts_of_another_version_that_lack_a_column_are_named_by_it(old_company, words, capsys):
+    old_company.write_text(renamed_config(old_company)[0])
+    answer = run_command(capsys, *words, "--config", str(old_company))
+    assert answer.code == 2
+    assert answer.error.startswith("Publication 1 was made by revision 0.1.0+0b4f3570.333f6418; this is ")
 
 
 def test_what_is_compared_stays_whatever_retention_keeps(old_company, capsys):
