@@ -33,13 +33,14 @@ def compare(
         raise UsageError(f"--basis {basis} is not a basis; choose one of {', '.join(BASES)}.")
     settings = settings_of(config)
     from pipelines.compare.tables import TEMPLATE, recommendation_of, rows_of, show, ways_of
-    from pipelines.models.marts import open_marts
+    from pipelines.models.marts import of_other_revisions, open_marts
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.present.csv_text import print_rows
     from pipelines.present.text import show_text
 
     warehouse = Warehouse(settings)
-    with open_marts(warehouse, published_of(warehouse, as_of)) as marts:
+    published = published_of(warehouse, as_of)
+    with of_other_revisions(published), open_marts(warehouse, published) as marts:
         rows = ways_of(marts, workload) if serving else rows_of(marts, workload, basis)
         recommendations = {
             key: recommendation_of(marts, *key)

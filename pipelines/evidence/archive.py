@@ -69,7 +69,8 @@ class Pack:
         if not is_ours:
             raise _no_pack(path)
         if self.about.get("form") != FORM:
-            raise UsageError(f"{path} is a pack of form {self.about.get('form')}; verify it with the version it names.")
+            form, made = (f"{self.about.get(key)!a:.80}" for key in ("form", "code_revision"))
+            raise UsageError(f"{path} is a pack of form {form}, made by revision {made}; verify it with that version.")
         self.seal = hashlib.sha256(text).hexdigest()
 
     def read(self, name: str) -> bytes:

@@ -127,15 +127,15 @@ def _explain(
     from pipelines.explain.lines import behind, question_of
     from pipelines.explain.tables import agreed, parts
     from pipelines.explain.terminal import show
-    from pipelines.models.marts import open_marts
+    from pipelines.models.marts import of_other_revisions, open_marts
     from pipelines.models.warehouse import Warehouse, published_of
     from pipelines.present.csv_text import print_csv
 
     console, warehouse = Console(), Warehouse(settings)
     published = published_of(warehouse)
-    with open_marts(warehouse, published) as marts:
+    with of_other_revisions(published), open_marts(warehouse, published) as marts:
         question = question_of(marts, kind, word, options)
-    with behind(warehouse, published, question) as explanation:
+    with of_other_revisions(published), behind(warehouse, published, question) as explanation:
         if form == "json":
             sys.stdout.write(json_of(explanation))
         elif form == "csv":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,10 +64,11 @@ def migrate_warehouse(path: Path, console: Console, *, dry_run: bool) -> None:
         return
     if changes:
         backup = path.with_name(f"{path.name}.bak")
-        backup.write_bytes(path.read_bytes())
+        # With its access rights: what others may not read stays closed to them.
+        shutil.copy(path, backup)
         console.say(f"The configuration as it was is in {backup}.")
         path.write_bytes(text.encode())
-    _rebuild(settings, before, console)
+    _rebuild(settings, console)
 
 
 def _announce(warehouse: Warehouse, before: Publication | None, console: Console) -> None:
@@ -87,15 +90,21 @@ def _announce(warehouse: Warehouse, before: Publication | None, console: Console
     )
 
 
-def _rebuild(settings: Settings, before: Publication | None, console: Console) -> None:
+def _rebuild(settings: Settings, console: Console) -> None:
     from pipelines.models.command import build_marts
+    from pipelines.models.revision import code_revision
     from pipelines.models.warehouse import Warehouse
 
-    build_marts(settings, console)
+    # What is compared stays until a later build, whatever `retention` keeps.
+    place = settings.warehouse.model_copy(update={"retention": None})
+    build_marts(settings.model_copy(update={"warehouse": place}), console)
     warehouse = Warehouse(settings)
-    after = warehouse.lake.publications.newest()
-    if before is None or after is None or after.number == before.number:
+    pairs = [*pairwise(warehouse.lake.publications.all())]
+    # The first one of this code, also where the command that built it was stopped before it compared.
+    upgrades = [pair for pair in pairs if pair[0].code_revision != pair[1].code_revision == code_revision()]
+    if not upgrades:
         return
+    before, after = upgrades[-1]
     changed = [sentence for key in _COMPARED for sentence in _differences(warehouse, key, before, after)]
     if changed:
         raise CheckError(

@@ -36,7 +36,7 @@ def prune(
     from pipelines.models.warehouse import Warehouse
 
     warehouse = Warehouse(settings)
-    with warehouse.lake.lock():
+    with warehouse.disk_errors(), warehouse.lake.lock():
         retention = settings.warehouse.retention or Retention()
         pruned = prune_publications(warehouse, retention, datetime.now(UTC), dry_run=dry_run)
     console.say(

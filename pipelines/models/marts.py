@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.base.address import is_s3
-from pipelines.base.errors import CheckError, TrainledgerError, is_full
+from pipelines.base.errors import CheckError, EngineError, TrainledgerError, UsageError, is_full
 from pipelines.base.sql import identifier, quoted
 from pipelines.config.policy import Policy
 from pipelines.models.catalog import ADDED, MOVED, PUBLISHED_KEYS, SCHEMAS
@@ -55,6 +56,26 @@ def open_marts(warehouse: Warehouse, published: Publication, teams: Teams = None
     return engine
 
 
+@contextmanager
+def of_other_revisions(published: Publication) -> Iterator[None]:
+    """UsageError where marts of another revision lack what is read of them."""
+    from polars.exceptions import ColumnNotFoundError
+
+    from pipelines.models.revision import code_revision
+
+    try:
+        yield
+    except (EngineError, ColumnNotFoundError) as error:
+        if published.code_revision == code_revision():
+            raise
+        reason = str(error).partition("; valid columns")[0]
+        raise UsageError(
+            f"Publication {published.number} was made by revision {published.code_revision}; this is "
+            f"{code_revision()}, which needs other marts ({reason}). Run `trainledger build` for the newest bill, or "
+            f"read this publication with trainledger {published.version} of that revision."
+        ) from None
+
+
 def _lacking(engine: Engine, view: str, key: str) -> str:
     """The columns of ADDED that a view of a published table lacks, as nulls; empty where it has all."""
     had = engine.types(view) if key in ADDED else {}
@@ -92,17 +113,21 @@ def mart_files(warehouse: Warehouse, tables: Mapping[str, Mapping[str, Any]]) ->
     return {name: warehouse.lake.named_files(key, tables[key]["files"]) for name, key in readable(tables).items()}
 
 
-def view_published(engine: Engine, lake: Lake, name: str, key: str, *, is_on_store: bool = False) -> None:
-    """Create a view of the published rows of the table `key`, with the columns of its present contract.
-
-    A column the publication did not have yet is null; before the first publication there is no row. If its files
-    are damaged, the newest earlier publication with complete files is used.
-    """
+def tables_before(lake: Lake) -> dict[str, dict[str, Any]]:
+    """The tables of the publication that a build follows: the newest one whose PUBLISHED_KEYS have complete files."""
     publication = lake.publications.newest()
     if publication and lake.damaged(publication, PUBLISHED_KEYS):
         earlier = reversed(lake.publications.all())
         publication = next((one for one in earlier if not lake.damaged(one, PUBLISHED_KEYS)), None)
-    tables = publication.tables if publication else {}
+    return publication.tables if publication else {}
+
+
+def view_published(engine: Engine, lake: Lake, name: str, key: str, *, is_on_store: bool = False) -> None:
+    """Create a view of the published rows of the table `key`, with the columns of its present contract.
+
+    A column the publication did not have yet is null; before the first publication (`tables_before`) there is no row.
+    """
+    tables = tables_before(lake)
     address = key if key in tables else MOVED.get(key, key)
     names = tables[address]["files"] if address in tables else []
     if names:

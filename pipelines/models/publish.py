@@ -146,7 +146,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
     Returns the newest publication where it shows just that already. Raises CheckError when a table is not up to
     date with its inputs: a publication never mixes two builds.
     """
-    from pipelines.models.marts import is_copied, refuse_altered, write_copy
+    from pipelines.models.marts import is_copied, refuse_altered, tables_before, write_copy
 
     lake = builder.lake
     built = [builder.confirm(name, period) for name, period in builder.steps(planned.months)]
@@ -158,7 +158,7 @@ def publish(builder: Builder, planned: Plan) -> Publication:
             write_copy(builder.warehouse, planned.publication, None)
         return planned.publication
     builder.warehouse.keep_teams(planned.inputs)
-    before = planned.publication.tables if planned.publication else {}
+    before = tables_before(lake)
     publication = lake.publish(
         {
             "code_revision": code_revision(),
@@ -190,8 +190,10 @@ def prune(warehouse: Warehouse, retention: Retention, now: datetime, *, dry_run:
     known = {*stored, *private, *WRITTEN_RAW}
     pruned = warehouse.lake.prune(now, retention.days, retention.publications, known, dry_run=dry_run)
     if not dry_run:
-        kept = (delivery for one in warehouse.lake.publications.all() for delivery in one.inputs.get("deliveries", ()))
-        warehouse.bill.forget_unpublished({delivery["fingerprint"] for delivery in kept})
+        kept = warehouse.lake.publications.all()
+        deliveries = (delivery for one in kept for delivery in one.inputs.get("deliveries", ()))
+        warehouse.bill.forget_unpublished({delivery["fingerprint"] for delivery in deliveries})
+        warehouse.forget_teams(kept)
     return pruned
 
 

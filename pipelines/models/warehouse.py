@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from datetime import UTC
@@ -47,6 +47,8 @@ _FEW_FILES = 100
 # Folders whose files hold ids as delivered, also where [privacy] has pseudonyms published.
 _PRIVATE_TABLES = ("raw", "staging", "core", "private")
 PRIVATE = ("raw", "staging", "cache", "checks/raw", *(f"tables/{layer}" for layer in _PRIVATE_TABLES))
+# The files of `keep_teams`, in a folder that is closed to other users.
+_TEAMS = "tables/private/declared_team"
 
 _CACHE_FIX = "set HOME or XDG_CACHE_HOME to a folder that can be written"
 
@@ -93,6 +95,13 @@ class Warehouse:
         ledger join them to accounts."""
         if self.pseudonyms:
             self.store.write(_teams_key(inputs), json.dumps(self.settings.teams.record()).encode())
+
+    def forget_teams(self, kept: Sequence[Publication]) -> None:
+        """Remove the declarations of teams that no publication of those `kept` was made from."""
+        keys = {_teams_key(one.inputs) for one in kept}
+        for item in self.store.list(f"{_TEAMS}/"):
+            if item.key not in keys:
+                self.store.delete(item.key)
 
     @cached_property
     def bill(self) -> RawBill:
@@ -213,9 +222,9 @@ class Warehouse:
 
 
 def _teams_key(inputs: Mapping[str, Any]) -> str:
-    """The file of `keep_teams`, in a folder that is closed to other users."""
+    """The file of `keep_teams`."""
     seal = hashlib.sha256(json.dumps(inputs.get("teams", [])).encode()).hexdigest()[:16]
-    return f"tables/private/declared_team/{seal}.json"
+    return f"{_TEAMS}/{seal}.json"
 
 
 def _staged_key(key: str, period: str | None) -> str:

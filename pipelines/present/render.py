@@ -23,7 +23,7 @@ from pipelines.base.errors import EngineError, UsageError
 from pipelines.base.resources import MONTH
 from pipelines.base.sql import tables_in
 from pipelines.models.expressions import expand_calls
-from pipelines.models.revision import code_revision
+from pipelines.models.marts import of_other_revisions
 from pipelines.models.warnings import check_counts, failed_checks
 from pipelines.present.buckets import BUCKETS, DRAWN, DRAWN_BY_DAY, LABELS, UNUSED
 from pipelines.present.charts import CHARTS
@@ -149,16 +149,8 @@ def answers(
 
     UsageError where marts of another revision lack what a query names.
     """
-    try:
+    with of_other_revisions(published):
         return _answers(path, queries, query)
-    except EngineError as error:
-        if published.code_revision == code_revision():
-            raise
-        raise UsageError(
-            f"Publication {published.number} was made by revision {published.code_revision}; this is "
-            f"{code_revision()}, which needs other marts ({error}). Run `trainledger build` for the newest bill, or "
-            f"read this publication with trainledger {published.version} of that revision."
-        ) from None
 
 
 def _answers(path: Path, queries: Mapping[str, str], query: Query) -> tuple[dict[str, list[Row]], list[str]]:

@@ -31,8 +31,8 @@ _UNREACHABLE = re.compile(
 # The name of an error in an answer of S3, and what a table needs there.
 _ANSWER = re.compile(r"<Code>(\w+)</Code>")
 _PERMISSION = "s3:ListBucket on the bucket, s3:GetObject and s3:PutObject on its objects"
-# A log whose newest entries a store does not list yet.
-_INCOMPLETE = re.compile(r"LogSegment end version|No files in log segment")
+# A log of which a store does not list all entries yet, or which has lost some.
+_INCOMPLETE = re.compile(r"LogSegment end version|No files in log segment|found gap")
 _PAUSES = (0.5, 2.0, 8.0, None)
 # Delta's defaults forget log entries after 30 days and let files go after 7.
 _FOREVER = {
@@ -221,7 +221,8 @@ class DeltaTables:
                 # Of another answer, the library states more.
                 if not isinstance(found, UnreachableError):
                     raise found from error
-            reason = str(error).splitlines()[0].rstrip(".")
+            # What follows are structures of the library.
+            reason = re.split(r":? \w+ \{", str(error).splitlines()[0])[0].rstrip(".")
             if _INCOMPLETE.search(reason):
                 fix = "run it again, or restore its _delta_log"
                 raise UnreachableError(f"{where} has a log that is not listed whole ({reason}); {fix}.") from error

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.base.address import is_s3
-from pipelines.base.errors import SourceError
+from pipelines.base.errors import MalformedError, SourceError
 from pipelines.base.groups import grouped
 from pipelines.base.paths import below
 from pipelines.warehouse import retention
@@ -232,6 +232,8 @@ class Lake:
                 first = max(entries) if dry_run else self._tables.checkpoint(table)
                 files += [item for version, held in entries.items() if version < first for item in held]
         for item in files if not dry_run else ():
+            # A build that began after a loss may have committed a file of this name again.
+            self._check_hold()
             self._store.delete(item.key)
             if self._is_remote:
                 below(self._cache, item.key.removeprefix("tables/")).unlink(missing_ok=True)
@@ -317,11 +319,13 @@ class Lake:
             staged.replace(target)
 
     def _local(self, table: str, name: str) -> Path:
-        path = self._path(table, name)
+        path, key = self._path(table, name), _data_key(table, name)
         if not path.is_file():
-            if not self._is_remote:
-                raise SourceError(f"{path} is missing; run `trainledger build`, which makes it again.")
-            self._store.download(_data_key(table, name), path)
+            try:
+                self._store.download(key, path)
+            except MalformedError:
+                fix = "restore it, or run `trainledger build` if it is of the newest publication"
+                raise SourceError(f"{self._store.uri(key)} is missing; {fix}.") from None
         return path
 
     def _path(self, table: str, name: str) -> Path:

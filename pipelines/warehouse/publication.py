@@ -17,7 +17,6 @@ from pipelines.warehouse.storage import Store
 
 # Other files in the folder are ignored.
 _KEY = re.compile(r"publications/\d{6,}\.json")
-# The number and time of each that was pruned.
 _REMOVED = "pruned.json"
 
 
@@ -102,11 +101,13 @@ class Publications:
         keys = self._keys()
         known = bisect_right(keys, at, key=lambda key: self._read(key).published_at)
         found = self._read(keys[known - 1]) if known else None
-        gone = [int(number) for number, moment in self._removed().items() if datetime.fromisoformat(moment) <= at]
-        if gone and (found is None or max(gone) > found.number):
+        # By time: a rollback gives numbers again.
+        removed = ((moment, number) for number, moment in self._removed().items() if moment <= at)
+        last, number = max(removed, default=(None, 0))
+        if last and (found is None or last > found.published_at):
             near = [self._read(key) for key in keys[max(known - 1, 0) : known + 1]]
             raise UsageError(
-                f"Publication {max(gone)}, the newest at {at:%Y-%m-%d %H:%M} UTC, was pruned; the nearest kept are "
+                f"Publication {number}, the newest at {at:%Y-%m-%d %H:%M} UTC, was pruned; the nearest kept are "
                 f"{' and '.join(f'{one.number} of {one.published_at:%Y-%m-%d %H:%M} UTC' for one in near)}."
             )
         return found
@@ -114,13 +115,22 @@ class Publications:
     def remove(self, publications: Sequence[Publication]) -> None:
         """Remove records; which they were stays known, so that `as_of` never takes another one for them."""
         if publications:
-            gone = {str(one.number): one.published_at.isoformat() for one in publications}
-            self._store.write(_REMOVED, json.dumps({**self._removed(), **gone}).encode())
+            gone = self._removed() | {one.number: one.published_at for one in publications}
+            text = json.dumps({number: moment.isoformat() for number, moment in gone.items()})
+            self._store.write(_REMOVED, text.encode())
             for one in publications:
                 self._store.delete(f"publications/{one.number:06d}.json")
 
-    def _removed(self) -> dict[str, str]:
-        return parse_json(self._store.read(_REMOVED)) if self._store.exists(_REMOVED) else {}
+    def _removed(self) -> dict[int, datetime]:
+        """The number and time of each that was pruned."""
+        if not self._store.exists(_REMOVED):
+            return {}
+        try:
+            listed = parse_json(self._store.read(_REMOVED))
+            return {int(number): datetime.fromisoformat(moment) for number, moment in listed.items()}
+        except (ValueError, TypeError, AttributeError) as error:
+            where = self._store.uri(_REMOVED)
+            raise SourceError(f"{where} is not the list of pruned publications ({error}); restore it.") from None
 
     def _keys(self) -> list[str]:
         return [item.key for item in self._store.list("publications/") if _KEY.fullmatch(item.key)]

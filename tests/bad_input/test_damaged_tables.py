@@ -74,6 +74,11 @@ def test_a_lost_file_does_not_stop_a_month_that_changed(ledger: Ledger, key: str
     assert ledger.run("build").code == 0
     assert json.loads(ledger.run("query", SUM, "--json").out) == [{"usd": "100.0000000000"}]
     assert ledger.run("check").code == 0
+    # Its pack has what restatements start from: the files that the build read.
+    before = json.loads(newest(ledger).read_bytes())["before"].items()
+    assert all(
+        (ledger.root / "warehouse/tables" / key / name).is_file() for key, held in before for name in held["files"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -260,6 +260,15 @@ def test_a_folder_is_refused_as_no_pack_not_as_missing(tmp_path: Path) -> None:
         Pack(tmp_path)
 
 
+def test_a_pack_of_another_form_names_the_version_that_verifies_it(tmp_path: Path) -> None:
+    about = {"format": "trainledger evidence pack", "form": 2, "members": {}, "code_revision": "9.1.0+01234567"}
+    with zipfile.ZipFile(tmp_path / "newer.zip", "w") as archive:
+        archive.writestr("manifest.json", json.dumps(about))
+    error = refused(tmp_path / "newer.zip")
+    assert error.exit_code == 2
+    assert "form 2, made by revision '9.1.0+01234567'; verify it with that version." in str(error)
+
+
 def test_a_small_pack_that_unpacks_to_more_than_any_is_refused_by_the_member(tmp_path: Path) -> None:
     """65 MiB of zeros in some 70 KB, under a manifest that fits; nothing of it is unpacked."""
     zeros = {"sha256": "0" * 64, "bytes": 65 << 20}

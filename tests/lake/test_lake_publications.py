@@ -59,6 +59,19 @@ def test_a_damaged_record_is_named(folder: Place) -> None:
         folder.lake().publications.newest()
 
 
+@pytest.mark.parametrize("damaged", ['{"3": ', "[]", '{"3": null}'])
+def test_a_damaged_list_of_what_was_pruned_is_named(folder: Place, damaged: str) -> None:
+    publications = folder.lake().publications
+    first = folder.lake().publish(RECORD)
+    (Path(folder.location) / "pruned.json").write_text(damaged)
+    with pytest.raises(SourceError, match=r"pruned\.json is not the list of pruned publications .*; restore it"):
+        publications.as_of(first.published_at)
+    # Nothing goes whose time would not be known.
+    with pytest.raises(SourceError, match=r"pruned\.json"):
+        publications.remove([first])
+    assert publications.all() == [first]
+
+
 @pytest.mark.parametrize(("part", "damaged"), [("inputs", {"tags": {}}), ("tables", {"mart": None}), ("checks", [{}])])
 def test_a_record_without_a_part_of_it_is_named(folder: Place, part: str, damaged: object) -> None:
     folder.lake().publish(RECORD)

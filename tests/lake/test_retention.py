@@ -14,6 +14,8 @@ from support.lake_places import Place, builds
 
 from pipelines.base.errors import UsageError
 from pipelines.warehouse.lake import Lake
+from pipelines.warehouse.lock import BuildBusy
+from pipelines.warehouse.storage_s3 import S3Store
 
 KNOWN = {MONTHLY, WHOLE}
 FIRST = datetime(2026, 1, 1, 6, tzinfo=UTC)
@@ -73,6 +75,23 @@ def test_the_rule(place: Place, tmp_path: Path, clock: type[Clock]) -> None:
     assert place.lake().publications.as_of(FIRST - timedelta(days=1)) is None
 
 
+def test_a_number_that_a_rollback_gives_again_is_found_by_its_time(
+    folder: Place, tmp_path: Path, clock: type[Clock]
+) -> None:
+    """Of builds of 1, 2, 3 and 4 January and 20 February, number 3 was pruned; a rollback leaves number 1."""
+    for day in (0, 1, 2, 3, 50):
+        daily(folder, tmp_path, clock, range(day, day + 1), prunes=False)
+    lake = folder.lake()
+    with lake.lock():
+        assert lake.prune(clock.moment, 35, (1, 2), KNOWN).publications == (3,)
+    for number in (2, 4, 5):
+        (Path(folder.location) / f"publications/{number:06d}.json").unlink()
+    daily(folder, tmp_path, clock, range(51, 52), prunes=False)
+    assert rows_of(folder, FIRST + timedelta(days=52)) == [51] * 2
+    with pytest.raises(UsageError, match=r"^Publication 3, "):
+        folder.lake().publications.as_of(FIRST + timedelta(days=3))
+
+
 def test_only_what_is_ours_and_unnamed_goes(folder: Place, tmp_path: Path, clock: type[Clock]) -> None:
     daily(folder, tmp_path, clock, range(2), prunes=False)
     root = Path(folder.location)
@@ -92,6 +111,25 @@ def test_only_what_is_ours_and_unnamed_goes(folder: Place, tmp_path: Path, clock
     with lake.lock():
         lake.prune(clock.moment, 35, (), KNOWN)
     assert before - {*stored(folder)} == {orphan, of_spark, killed, old}
+
+
+def test_a_prune_that_lost_its_lease_removes_no_more(
+    s3: Place, tmp_path: Path, clock: type[Clock], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two builds of January, the first is pruned: a record, then three files, of which one goes before the loss."""
+    daily(s3, tmp_path, clock, range(2), prunes=False)
+    lake, plain = s3.lake(), S3Store.delete
+    watch = stop_clock(monkeypatch, datetime.now(UTC), "pipelines.warehouse.lock")
+
+    def delete_and_sleep(self: S3Store, key: str) -> None:
+        plain(self, key)
+        watch.moment += timedelta(hours=key.startswith("tables/"))
+
+    monkeypatch.setattr(S3Store, "delete", delete_and_sleep)
+    count = len(lake._store.list("tables/"))
+    with pytest.raises(BuildBusy, match="lost its hold"), lake.lock():
+        lake.prune(FIRST + timedelta(days=40), 35, (), KNOWN)
+    assert len(lake._store.list("tables/")) == count - 1
 
 
 @pytest.mark.slow

@@ -62,6 +62,17 @@ def test_a_full_disk_names_the_folder_and_what_the_bill_takes(built_company: Com
         raise SourceError("as it is")
 
 
+def test_a_prune_on_a_full_disk_names_the_folder(
+    built_company: Company, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full() -> str:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pipelines.warehouse.lock._holder", full)
+    failed = run_command(capsys, "prune", "--config", str(built_company.config))
+    assert failed.code == 2 and ": the disk is full (" in failed.error
+
+
 def test_a_warehouse_on_s3_without_a_home_names_the_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As of a container whose user is in no list."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from support.small_company import AUGUST, Company
 
 from pipelines.base.parse import parse_json, parse_toml
 from pipelines.config.settings import load_settings
-from pipelines.migrate.command import _differences
+from pipelines.migrate.command import _differences, renamed_config
 from pipelines.models.warehouse import Warehouse
 
 BUILT = Path(__file__).resolve().parents[1] / "support" / "warehouse-0.1.0.tar.xz"
@@ -40,6 +41,7 @@ def test_a_dry_run_names_what_would_change_and_changes_nothing(old_company, caps
 def test_keys_are_renamed_and_totals_and_earlier_publications_stay(old_company, capsys):
     was = old_company.read_text().replace("\n", "\r\n")
     old_company.write_bytes(was.encode())
+    old_company.chmod(0o600)
     assert "rename it" in run_command(capsys, "build", "--config", str(old_company)).err
 
     answer = run_command(capsys, "migrate", "--config", str(old_company))
@@ -48,7 +50,9 @@ def test_keys_are_renamed_and_totals_and_earlier_publications_stay(old_company, 
 
     # Comments, values and ends of lines are as they were.
     now = old_company.read_bytes().decode()
-    assert old_company.with_name("trainledger.toml.bak").read_bytes() == was.encode()
+    backup = old_company.with_name("trainledger.toml.bak")
+    assert backup.read_bytes() == was.encode()
+    assert backup.stat().st_mode & 0o777 == 0o600
     assert now == was.replace("told_on", "reported_on").replace("spike_run", "pilot_run").replace(
         ".leans]", ".maturity]"
     )
@@ -79,12 +83,34 @@ def test_a_total_that_changed_with_the_upgrade_is_named(old_company, capsys):
     ).write_parquet(mart)
     answer = run_command(capsys, "migrate", "--config", str(old_company))
     assert answer.code == 1
+    # It compares again when it is run again, as after a kill.
+    assert run_command(capsys, "migrate", "--config", str(old_company)).err == answer.err.splitlines(True)[-1]
     assert "2 totals differ from publication 1, first: mart_run_cost gpu-1: billed_cost_usd was 110.09" in answer.err
     warehouse = Warehouse(load_settings(old_company))
     before, after = warehouse.lake.publications.all()
     assert [*_differences(warehouse, "marts/mart_run_cost", before, after)][1].startswith(
         "mart_run_cost trn-1: effective_cost_usd was unknown and is 86.0"
     )
+
+
+@pytest.mark.parametrize("words", [("compare", "llama"), ("explain", "run", "trn-1"), ("report", "--terminal")])
+def test_marts_of_another_version_that_lack_a_column_are_named_by_it(old_company, words, capsys):
+    old_company.write_text(renamed_config(old_company)[0])
+    answer = run_command(capsys, *words, "--config", str(old_company))
+    assert answer.code == 2
+    assert answer.error.startswith("Publication 1 was made by revision 0.1.0+0b4f3570.333f6418; this is ")
+
+
+def test_what_is_compared_stays_whatever_retention_keeps(old_company, capsys):
+    text = old_company.read_text().replace('"warehouse"\n', '"warehouse"\nretention = {days = 1}\n')
+    old_company.write_text(text)
+    record = old_company.parent / "warehouse/publications/000001.json"
+    # Neither of the day that is kept nor, but on the first of a month, the last of its month.
+    published_at = f"{datetime.now(UTC) - timedelta(hours=25)}"
+    record.write_text(json.dumps(parse_json(record.read_bytes()) | {"published_at": published_at}))
+    answer = run_command(capsys, "migrate", "--config", str(old_company))
+    assert (answer.code, record.exists()) == (0, True), answer.err
+    assert "of publication 1 has the same totals in publication 2" in answer.out
 
 
 def test_a_key_that_is_also_in_a_value_is_left_to_its_owner(old_company, capsys):

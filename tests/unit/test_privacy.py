@@ -229,6 +229,14 @@ def test_what_is_read_from_a_publication_knows_the_accounts_of_teams(built: Path
     assert [(team, str(cost)) for team, cost in rows] == [("search", "346.7600000000")]
 
 
+def test_the_accounts_of_teams_go_with_the_last_publication_of_them(built: Path, capsys: Captured) -> None:
+    folder = built.parent / "warehouse/tables/private/declared_team"
+    kept = {*folder.iterdir()}
+    (folder / f"{'0' * 16}.json").write_text("[]")
+    assert trainledger(capsys, built, "prune").code == 0
+    assert kept and {*folder.iterdir()} == kept
+
+
 def test_nothing_new_is_nothing_to_build(built: Path) -> None:
     assert plan(Warehouse(load_settings(built))).is_known
 
