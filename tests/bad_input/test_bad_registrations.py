@@ -154,6 +154,15 @@ def test_a_registration_of_another_workload_leaves_the_superseded_one_in_force(t
         assert rows == [("first", is_in_force), ("second", True)]
 
 
+def test_a_misspelled_one_between_two_of_a_workload_leaves_the_last_in_force(tmp_path: Path) -> None:
+    """The second, of 25 June, misspells the workload of the first; the third corrects it."""
+    typo = LATER.replace("cost_basis", 'supersedes = "first"\ncost_basis').replace('"llama"', '"lama"')
+    last = GOOD.replace('"first"', '"third"').replace("06-20", "06-26")
+    with lab(read(tmp_path / "a", GOOD, typo, last.replace("cost_basis", 'supersedes = "second"\ncost_basis'))) as made:
+        rows = made.ask(f"select registration, is_in_force from {PROOF} order by 1", PROOF)
+    assert rows == [("first", False), ("second", True), ("third", True)]
+
+
 def test_what_was_published_when_a_build_first_read_it_stays_with_it(tmp_path: Path) -> None:
     """The first build has a run of "llama" on p5, which ended, and one on trn1 that has not. Next are read `first` and
     an exclusion, dated before both; then, with the run on trn1 ended and published, another exclusion.

@@ -221,7 +221,7 @@ def _refuse_edited(
 
 
 def _superseded(registered: Mapping[str, tuple[str, Registration]]) -> dict[str, str]:
-    """The newer registration of each that is superseded by one of the same workload.
+    """The newer registration of each that is superseded by one of the same workload, also through others.
 
     One of another workload takes the place of a registration whose workload id is wrong: no run has it. If a run has
     it after all, the older one stays in force for that run. MalformedError for those that contradict each other.
@@ -242,9 +242,17 @@ def _superseded(registered: Mapping[str, tuple[str, Registration]]) -> dict[str,
                 f"{where}: registration {name} supersedes {of_older}; it must be of a later registered_on."
             )
         if (other := newer_of.setdefault(older.name, name)) != name:
-            raise MalformedError(f"{where}: registration {name} and {other} both supersede {older.name}.")
-    workloads = {name: entry.workload_id for name, (_, entry) in registered.items()}
-    superseded = {older: newer for older, newer in newer_of.items() if workloads[older] == workloads[newer]}
+            raise MalformedError(
+                f"{where}: registration {name} and {other} both supersede {older.name}; let the later supersede "
+                "the other."
+            )
+    superseded = {}
+    for name, (_, entry) in registered.items():
+        newer = newer_of.get(name)
+        while newer and registered[newer][1].workload_id != entry.workload_id:
+            newer = newer_of.get(newer)
+        if newer:
+            superseded[name] = newer
     in_force: dict[str, str] = {}
     for name, (where, entry) in registered.items():
         if name not in superseded and (other := in_force.setdefault(entry.workload_id, name)) != name:
