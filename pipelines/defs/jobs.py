@@ -213,6 +213,7 @@ def check_events(model: Model, built: Sequence[Built]) -> Iterator[dg.AssetCheck
             check_name=str(result.check_name),
             passed=result.passed,
             severity=result.severity,
+            description=result.description,
             metadata=result.metadata,
         )
 

@@ -249,6 +249,9 @@ def test_a_failing_check_of_the_main_job_is_shown_with_its_asset(
     assert not result.success
     (failed,) = [check for check in result.get_asset_check_evaluations() if not check.passed]
     assert (failed.asset_key, failed.check_name) == (dg.AssetKey(RESOURCE_HOUR.split("/")), "contract")
+    # What failed, and the advice of its contract.
+    assert failed.description.startswith(OVERBILLED.replace("_", " "))
+    assert failed.description.endswith(" Owner: ml-finops.")
     (step,) = result.get_step_failure_events()
     assert OVERBILLED.replace("_", " ") in step.step_failure_data.user_failure_data.description
     assert published(company).number == 1
