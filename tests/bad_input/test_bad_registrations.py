@@ -15,7 +15,7 @@ from support.ledgers import ask, publish_tables
 
 from pipelines.base.errors import MalformedError, SourceError
 from pipelines.config.sources import ProofSource
-from pipelines.ingest.inventory.registrations import REGISTRATION, RUN, read_registrations
+from pipelines.ingest.inventory.registrations import REGISTRATION, RUN, misnamed, read_registrations
 from pipelines.models.checks import failing_rows
 from pipelines.models.contract import load_contract
 from pipelines.models.records import RECORDS
@@ -114,6 +114,13 @@ def test_what_is_wrong_is_named(tmp_path: Path, texts: list[str], sentences: lis
         read(tmp_path / "registered", *texts)
     for sentence in sentences:
         assert sentence in str(refused.value)
+
+
+def test_a_file_that_is_not_read_for_its_name_is_named(tmp_path: Path) -> None:
+    for name in ("a.toml", "b.toml.txt", "README.md"):
+        (tmp_path / name).write_text("")
+    warnings = misnamed(ProofSource(registrations=str(tmp_path)))
+    assert warnings == [f"{tmp_path}: b.toml.txt is skipped; let its name end in .toml."]
 
 
 def test_the_seal_is_of_the_content_not_of_how_the_file_writes_it(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from pipelines.base.parse import ParseError, parse_toml
 from pipelines.config.fields import Frozen
 from pipelines.config.mistakes import first_mistake
 from pipelines.config.sources import ProofSource, SourceName
+from pipelines.ingest.json_lines import by_suffix, skipped
 from pipelines.ingest.schema import schema
 from pipelines.warehouse.stores import open_store
 
@@ -184,6 +185,15 @@ def registrations_fingerprint(source: ProofSource) -> str:
         items = [] if source.registrations is None else open_store(source.registrations, **source.reach).list()
     listed = [(item.key, item.size, item.etag) for item in items]
     return hashlib.sha256(repr((source, listed)).encode()).hexdigest()
+
+
+def misnamed(source: ProofSource) -> list[str]:
+    """The warning about files that are not read though their names contain .toml, such as `a.toml.txt`."""
+    if source.registrations is None:
+        return []
+    _, others = by_suffix(open_store(source.registrations, **source.reach).list(), (".toml",))
+    named = [key for key in others if ".toml" in key.lower()]
+    return skipped(source.registrations, named, "; let its name end in .toml")
 
 
 def _files(source: ProofSource) -> Iterator[tuple[str, File]]:
