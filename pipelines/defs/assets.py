@@ -18,6 +18,7 @@ from pipelines.models.publish import drop_undelivered, publish
 from pipelines.models.records import RECORDS
 from pipelines.models.refresh import read_bill
 from pipelines.models.revision import code_revision
+from pipelines.models.warnings import failed_checks, sentence
 from pipelines.models.written import added
 from pipelines.query.marts import MARTS
 from pipelines.warehouse.lock import TABLES
@@ -135,16 +136,18 @@ def materialize(
 
 
 def check_results(model: Model, built: Sequence[Built]) -> Iterator[dg.AssetCheckResult]:
-    """One result per severity over all checks and the months built."""
+    """One result per severity over all checks and the months built; its description states what to do."""
     for name, severity in CHECKS.items():
         results = [(made, check) for made in built for check in made.checks if check.severity == severity]
         failed = [(made, check) for made, check in results if not check.passed]
+        listed = [{"table": made.table, "period": made.period, **check.__dict__} for made, check in failed]
         if results:
             yield dg.AssetCheckResult(
                 asset_key=asset_key(model.name),
                 check_name=name,
                 passed=not failed,
                 severity=dg.AssetCheckSeverity.ERROR if severity == "error" else dg.AssetCheckSeverity.WARN,
+                description="\n".join(map(sentence, failed_checks(listed, severity))) or None,
                 metadata={
                     "check_count": len(results),
                     "failed_check_count": len(failed),

@@ -6,6 +6,7 @@ from itertools import groupby, product
 
 import dagster as dg
 
+from pipelines.base.errors import TrainledgerError
 from pipelines.config.settings import Schedule, Settings, load_settings
 from pipelines.defs.assets import PUBLICATION, built_metadata, check_results
 from pipelines.defs.steps import PATIENCE, POOL, Ledger, asset_key, step
@@ -110,18 +111,25 @@ def refresh_schedule(settings: Settings | None) -> dg.ScheduleDefinition:
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
     def daily_refresh(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        planned = plan(Warehouse(load_settings()))
-        if not planned.months:
-            return dg.SkipReason("No source has delivered a billing month yet.")
-        if planned.is_current:
-            return dg.SkipReason("Nothing changed since the newest publication.")
+        warehouse = Warehouse(load_settings())
+        try:
+            planned = plan(warehouse)
+        except TrainledgerError:
+            # The run tries again, and what is wrong is then reported as of any failed build.
+            key, tags = "unread", {}
+        else:
+            if not planned.months:
+                return dg.SkipReason("No source has delivered a billing month yet.")
+            if planned.is_current:
+                return dg.SkipReason("Nothing changed since the newest publication.")
+            key = f"{planned.publication.number if planned.publication else 0}-{planned.digest}"
+            months = planned.requested_months
+            tags = {MONTHS: f"{min(months)}...{max(months)}"}
         # The key identifies requests within one tick; runs of earlier ticks are looked up here.
-        key = f"{planned.publication.number if planned.publication else 0}-{planned.digest}"
         under_way = dg.RunsFilter(tags={RUN_KEY: key}, statuses=UNFINISHED)
         if context.instance.get_runs(under_way, limit=1):
             return dg.SkipReason("A run for these changes is under way.")
-        months = planned.requested_months
-        return dg.RunRequest(run_key=key, tags={MONTHS: f"{min(months)}...{max(months)}"})
+        return dg.RunRequest(run_key=key, tags=tags)
 
     return daily_refresh
 
@@ -205,6 +213,7 @@ def check_events(model: Model, built: Sequence[Built]) -> Iterator[dg.AssetCheck
             check_name=str(result.check_name),
             passed=result.passed,
             severity=result.severity,
+            description=result.description,
             metadata=result.metadata,
         )
 

@@ -55,17 +55,16 @@ def step(ledger: Ledger, *parts: str) -> Iterator[Plan]:
     """The plan, looked up before the first step reads anything: what arrives later is for the next run.
 
     Holds `parts` of the warehouse, or all of it, and waits while another build does. A failure the user can act on is
-    one sentence, and is not tried again.
+    one sentence; only a source that does not answer is tried again.
     """
     warehouse = ledger.builder.warehouse
     try:
         with warehouse.disk_errors(), warehouse.lake.lock(*parts, waiting=ledger.waiting):
             warehouse.sweep(parts)
             yield ledger.plan
-    except UnreachableError:
-        raise
     except TrainledgerError as error:
-        raise dg.Failure(str(error), metadata={"exit_code": error.exit_code}, allow_retries=False) from error
+        does_not_answer = isinstance(error, UnreachableError)
+        raise dg.Failure(str(error), {"exit_code": error.exit_code}, allow_retries=does_not_answer) from error
 
 
 def months_of(context: dg.AssetExecutionContext, planned: Plan) -> list[str]:

@@ -18,7 +18,13 @@ from pipelines.base.console import shortened
 from pipelines.base.errors import MalformedError, SourceError
 from pipelines.base.parse import parse_json
 from pipelines.ingest.inventory import commitments, invoices, offers, reservations
-from pipelines.ingest.inventory.registrations import PUBLISHED, SCHEMAS, read_registrations, registrations_fingerprint
+from pipelines.ingest.inventory.registrations import (
+    PUBLISHED,
+    SCHEMAS,
+    misnamed,
+    read_registrations,
+    registrations_fingerprint,
+)
 from pipelines.ingest.runs.records import SCHEMAS as RUN_SCHEMAS
 from pipelines.ingest.runs.records import UNREAD
 from pipelines.ingest.runs.tracker import READERS, read_all, runs_fingerprint
@@ -174,11 +180,12 @@ def _registrations(warehouse: Warehouse) -> Read:
     before |= {(row["registration"], row["run_id"]): row["published_types"] for row in runs if row["excluded_on"]}
     recorded = {row["registration"]: row["seal"] for row in known}
     excluded = {(row["registration"], row["run_id"]): row["excluded_on"] for row in runs if row["excluded_on"]}
-    published = _published(warehouse)
+    published, warnings = _published(warehouse), misnamed(warehouse.settings.proof)
     try:
-        return read_registrations(warehouse.settings.proof, recorded, published, before, excluded), []
+        return read_registrations(warehouse.settings.proof, recorded, published, before, excluded), warnings
     except MalformedError as error:
-        return tables, [f"{error} Until then, only what earlier builds recorded of registrations counts."]
+        kept = f"{error} Until then, only what earlier builds recorded of registrations counts."
+        return tables, [kept, *warnings]
 
 
 def _published(warehouse: Warehouse) -> pl.DataFrame:

@@ -44,6 +44,8 @@ class Notice:
         return "\n".join(printable(one.line) for one in self.news)
 
 
+# A little less than what Slack gets of a message (channels.py).
+_LONGEST = 29_000
 # Older months are not reported when notifications are switched on.
 _MONTHS = 2
 _SUBJECTS: dict[Topic, tuple[str, str]] = {
@@ -87,8 +89,19 @@ def news_of(published: Publication, marts: Engine, notify: Notify, teams: Teams 
 
 
 def notices_of(news: Iterable[News]) -> list[Notice]:
+    """The messages; a topic has several where Slack would cut one, and what it cuts off would count as sent."""
     by_message = grouped(news, lambda one: (one.topic, one.key if one.report else None))
-    return [Notice(tuple(group), _subject(group)) for group in by_message.values()]
+    return [Notice(tuple(part), _subject(part)) for group in by_message.values() for part in _parts(group)]
+
+
+def _parts(news: Sequence[News]) -> Iterator[list[News]]:
+    part: list[News] = []
+    for one in news:
+        if part and len(Notice((*part, one), "").text) > _LONGEST:
+            yield part
+            part = []
+        part.append(one)
+    yield part
 
 
 def _subject(news: Sequence[News]) -> str:

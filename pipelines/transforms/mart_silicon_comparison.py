@@ -81,11 +81,14 @@ def build(**table: pl.DataFrame) -> Rows:
 
 def looks(by_name: Mapping[str, Row], name: str, runs: Sequence[Run]) -> int:
     """How many comparisons of these runs were registered: the last one, and each before it that had results by then."""
-    row, count = by_name[name], 1
-    while (older := by_name.get(row["supersedes"])) and older["workload_id"] == row["workload_id"]:
-        days = older["registered_on"], row["registered_on"]
-        count += any(days[0] <= run["ended_at"].date() <= days[1] for run in runs)
-        row = older
+    newer = row = by_name[name]
+    count = 1
+    while row := by_name.get(row["supersedes"]):
+        # One of another workload, which was misspelled, may be between.
+        if row["workload_id"] == newer["workload_id"]:
+            days = row["registered_on"], newer["registered_on"]
+            count += any(days[0] <= run["ended_at"].date() <= days[1] for run in runs)
+            newer = row
     return count
 
 

@@ -15,7 +15,7 @@ from support.ledgers import ask, publish_tables
 
 from pipelines.base.errors import MalformedError, SourceError
 from pipelines.config.sources import ProofSource
-from pipelines.ingest.inventory.registrations import REGISTRATION, RUN, read_registrations
+from pipelines.ingest.inventory.registrations import REGISTRATION, RUN, misnamed, read_registrations
 from pipelines.models.checks import failing_rows
 from pipelines.models.contract import load_contract
 from pipelines.models.records import RECORDS
@@ -116,6 +116,13 @@ def test_what_is_wrong_is_named(tmp_path: Path, texts: list[str], sentences: lis
         assert sentence in str(refused.value)
 
 
+def test_a_file_that_is_not_read_for_its_name_is_named(tmp_path: Path) -> None:
+    for name in ("a.toml", "b.toml.txt", "README.md"):
+        (tmp_path / name).write_text("")
+    warnings = misnamed(ProofSource(registrations=str(tmp_path)))
+    assert warnings == [f"{tmp_path}: b.toml.txt is skipped; let its name end in .toml."]
+
+
 def test_the_seal_is_of_the_content_not_of_how_the_file_writes_it(tmp_path: Path) -> None:
     seal = read(tmp_path / "a", GOOD)[REGISTRATION]["seal"][0]
     other = "# a note\n" + GOOD.replace("0.02", "2e-2")
@@ -152,6 +159,15 @@ def test_a_registration_of_another_workload_leaves_the_superseded_one_in_force(t
         with lab(read(tmp_path / "registered", GOOD, text)) as made:
             rows = made.ask(f"select registration, is_in_force from {PROOF} order by 1", PROOF)
         assert rows == [("first", is_in_force), ("second", True)]
+
+
+def test_a_misspelled_one_between_two_of_a_workload_leaves_the_last_in_force(tmp_path: Path) -> None:
+    """The second, of 25 June, misspells the workload of the first; the third corrects it."""
+    typo = LATER.replace("cost_basis", 'supersedes = "first"\ncost_basis').replace('"llama"', '"lama"')
+    last = GOOD.replace('"first"', '"third"').replace("06-20", "06-26")
+    with lab(read(tmp_path / "a", GOOD, typo, last.replace("cost_basis", 'supersedes = "second"\ncost_basis'))) as made:
+        rows = made.ask(f"select registration, is_in_force from {PROOF} order by 1", PROOF)
+    assert rows == [("first", False), ("second", True), ("third", True)]
 
 
 def test_what_was_published_when_a_build_first_read_it_stays_with_it(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from support.lazily import Lazily
 from support.ledgers import catalog_of, publish_tables
 from support.small_company import AUGUST, JULY, Company, found
 
+from pipelines.base.errors import UnreachableError
 from pipelines.config.settings import load_settings
 from pipelines.models.catalog import BILLS, RAW_TABLES
 from pipelines.models.warehouse import Warehouse
@@ -248,6 +249,9 @@ def test_a_failing_check_of_the_main_job_is_shown_with_its_asset(
     assert not result.success
     (failed,) = [check for check in result.get_asset_check_evaluations() if not check.passed]
     assert (failed.asset_key, failed.check_name) == (dg.AssetKey(RESOURCE_HOUR.split("/")), "contract")
+    # What failed, and the advice of its contract.
+    assert failed.description.startswith(OVERBILLED.replace("_", " "))
+    assert failed.description.endswith(" Owner: ml-finops.")
     (step,) = result.get_step_failure_events()
     assert OVERBILLED.replace("_", " ") in step.step_failure_data.user_failure_data.description
     assert published(company).number == 1
@@ -374,6 +378,12 @@ def test_a_failure_is_one_sentence_not_tried_again(
     assert not any(event.is_step_up_for_retry for event in result.all_events)
 
 
+def test_a_source_that_does_not_answer_is_tried_again_and_reported_in_words(company: Company) -> None:
+    with pytest.raises(dg.Failure) as failed, steps.step(steps.Ledger(load_settings(company.config))):
+        raise UnreachableError("s3://bill did not answer.")
+    assert (failed.value.description, failed.value.allow_retries) == ("s3://bill did not answer.", True)
+
+
 @pytest.fixture(scope="module")
 def on_disk() -> Iterator[dg.DagsterInstance]:
     """An instance on disk, as a schedule has one."""
@@ -463,6 +473,12 @@ def test_the_schedule_asks_again_for_what_was_published_before(company: Company,
     publish_tables(company.config, ["fct_charge"])
     company.deliver(AUGUST, "20.00")
     assert tick(company).run_key != first.run_key
+
+
+def test_the_schedule_asks_for_a_run_that_reports_what_it_cannot_read(company: Company, tick) -> None:
+    """A failed tick would be no run: it is not tried again, and no one is notified."""
+    company.config.write_text(company.config.read_text() + '\n[[billing]]\nname = "b"\nlocation = "absent"\n')
+    assert tick(company).run_key == "unread"
 
 
 def test_the_schedule_waits_for_a_first_delivery(tmp_path: Path, tick) -> None:

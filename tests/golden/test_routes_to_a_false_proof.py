@@ -1517,9 +1517,14 @@ NOT_PROVEN = [sentence for _, expected, _, sentence in DECIDED.values() if expec
 
 @pytest.mark.parametrize(("day", "looks"), [(date(2026, 7, 14), 2), (date(2026, 6, 25), 1)])
 def test_a_superseded_registration_with_results_is_a_comparison_of_its_own(day: date, looks: int) -> None:
-    """The first was made on 20 June. Superseded on 14 July, it had results; on 25 June none. One in twenty is false."""
-    records = proof(registration={"registered_on": day, "supersedes": "june"})
-    records["proof_registration"] += proof(registration={"registration": "june"})["proof_registration"]
+    """The first was made on 20 June. Superseded on 14 July, it had results; on 25 June none. One in twenty is false.
+
+    Between them is one that misspelled the workload.
+    """
+    records = proof(registration={"registered_on": day, "supersedes": "typo"})
+    typo = {"registration": "typo", "workload_id": "typo", "registered_on": date(2026, 6, 21), "supersedes": "june"}
+    for older in (typo, {"registration": "june"}):
+        records["proof_registration"] += proof(registration=older)["proof_registration"]
     lines, runs = tables(sound() + again(sound()))
     with Lab({"2026-07": lines}, runs, registrations=records) as lab:
         columns = "verdict, registered_comparison_count, expected_false_count"

@@ -15,7 +15,7 @@ from pipelines.base.errors import SourceError, TrainledgerError, UnreachableErro
 from pipelines.config.notify import MailChannel, SlackChannel
 from pipelines.config.settings import load_settings
 from pipelines.notify.channels import body_of, message_of, post, send
-from pipelines.notify.news import News, Notice
+from pipelines.notify.news import News, Notice, notices_of
 
 AT = datetime(2026, 8, 3, 6, tzinfo=UTC)
 NEWS = News("anomaly/run/a/2026-07-14/USD", "anomaly", "run a, 2026-07-14: 30.00 USD per run")
@@ -50,6 +50,14 @@ def test_slack_receives_text_that_is_no_link_and_no_mention() -> None:
     document = json.loads(body_of("3 < 4", "run <!channel> & <http://evil|click> *bold*"))
     assert document["text"] == "3 &lt; 4\nrun &lt;!channel&gt; &amp; &lt;http://evil|click&gt; *bold*"
     assert document["mrkdwn"] is False
+
+
+def test_slack_receives_all_of_what_counts_as_sent() -> None:
+    """Of 200 warnings of 300 characters, more than Slack shows of a message, each is in one."""
+    lines = [f"{number:03}".ljust(300, "x") for number in range(200)]
+    notices = notices_of(News(line, "check", line) for line in lines)
+    texts = [json.loads(body_of(one.subject, one.text))["text"].splitlines()[1:] for one in notices]
+    assert [line for text in texts for line in text] == lines
 
 
 @pytest.mark.parametrize(

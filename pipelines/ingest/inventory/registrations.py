@@ -20,6 +20,7 @@ from pipelines.base.parse import ParseError, parse_toml
 from pipelines.config.fields import Frozen
 from pipelines.config.mistakes import first_mistake
 from pipelines.config.sources import ProofSource, SourceName
+from pipelines.ingest.json_lines import by_suffix, skipped
 from pipelines.ingest.schema import schema
 from pipelines.warehouse.stores import open_store
 
@@ -186,6 +187,15 @@ def registrations_fingerprint(source: ProofSource) -> str:
     return hashlib.sha256(repr((source, listed)).encode()).hexdigest()
 
 
+def misnamed(source: ProofSource) -> list[str]:
+    """The warning about files that are not read though their names contain .toml, such as `a.toml.txt`."""
+    if source.registrations is None:
+        return []
+    _, others = by_suffix(open_store(source.registrations, **source.reach).list(), (".toml",))
+    named = [key for key in others if ".toml" in key.lower()]
+    return skipped(source.registrations, named, "; let its name end in .toml")
+
+
 def _files(source: ProofSource) -> Iterator[tuple[str, File]]:
     if source.registrations is None:
         return
@@ -221,7 +231,7 @@ def _refuse_edited(
 
 
 def _superseded(registered: Mapping[str, tuple[str, Registration]]) -> dict[str, str]:
-    """The newer registration of each that is superseded by one of the same workload.
+    """The newer registration of each that is superseded by one of the same workload, also through others.
 
     One of another workload takes the place of a registration whose workload id is wrong: no run has it. If a run has
     it after all, the older one stays in force for that run. MalformedError for those that contradict each other.
@@ -242,9 +252,17 @@ def _superseded(registered: Mapping[str, tuple[str, Registration]]) -> dict[str,
                 f"{where}: registration {name} supersedes {of_older}; it must be of a later registered_on."
             )
         if (other := newer_of.setdefault(older.name, name)) != name:
-            raise MalformedError(f"{where}: registration {name} and {other} both supersede {older.name}.")
-    workloads = {name: entry.workload_id for name, (_, entry) in registered.items()}
-    superseded = {older: newer for older, newer in newer_of.items() if workloads[older] == workloads[newer]}
+            raise MalformedError(
+                f"{where}: registration {name} and {other} both supersede {older.name}; let the later supersede "
+                "the other."
+            )
+    superseded = {}
+    for name, (_, entry) in registered.items():
+        newer = newer_of.get(name)
+        while newer and registered[newer][1].workload_id != entry.workload_id:
+            newer = newer_of.get(newer)
+        if newer:
+            superseded[name] = newer
     in_force: dict[str, str] = {}
     for name, (where, entry) in registered.items():
         if name not in superseded and (other := in_force.setdefault(entry.workload_id, name)) != name:
