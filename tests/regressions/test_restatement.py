@@ -337,14 +337,16 @@ def test_a_month_left_out_between_two_exports_is_reported(tmp_path: Path) -> Non
     assert not gap["passed"] and str(gap["sample"][0]["next_month"]).startswith("2026-08")
 
 
-@pytest.mark.parametrize(("day", "is_reported"), [("01", False), ("10", True)])
-def test_a_payer_without_the_newest_month_is_reported(tmp_path: Path, day: str, is_reported: bool) -> None:
-    """The bill of July has both payers; that of August one, on its first or its tenth day."""
+@pytest.mark.parametrize(
+    ("last", "day", "is_reported"), [("07", "01", False), ("07", "10", True), ("05", "10", True), ("04", "10", False)]
+)
+def test_a_payer_without_the_newest_month_is_reported(tmp_path: Path, last: str, day: str, is_reported: bool) -> None:
+    """One payer has July and August up to its first or its tenth day; the other ended before, or is late."""
     ids = {"bill_payer_account_id": "000011113333", "line_item_usage_account_id": "000011114444"}
     july, august = (
         [instance_hour(f"2026-{date}T10", "i-0node", "g5.xlarge", "1", **ids)] for date in ("07-10", f"08-{day}")
     )
-    old = {"2026-07": [instance_hour("2026-07-10T10", "i-0node", "g5.xlarge", "1")]}
+    old = {f"2026-{last}": [instance_hour(f"2026-{last}-10T10", "i-0node", "g5.xlarge", "1")]}
     new = write_export(tmp_path, {"2026-07": july, "2026-08": august}, name="new")
     config = two_sources(tmp_path, write_export(tmp_path, old, name="old"), new)
     published = publish_tables(config, HISTORY[:1]).lake.publications.newest()
