@@ -59,6 +59,7 @@ UNBROKEN = {
         "delivery_rolled_back_to_an_earlier_one",
         "delivery_changed_under_its_id",
         "delivery_whose_manifest_is_gone",
+        "the_newest_month_of_a_payer_is_missing",
     },
     "mart_silicon_comparison": {
         "registration_names_a_run_of_another_workload",
