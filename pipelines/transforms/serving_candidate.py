@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from operator import gt
 from typing import Any
 
 from pipelines.analysis.crossover import KINDS, Capacity
@@ -111,9 +112,12 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
         speed = None
     elif speed is None:
         faults.append(f"no throughput of {instance_type or name} is measured or declared at the latency target")
-    # A throughput counts as measured only while the latency target held.
-    if evidence == "declared" and option["meets_latency"] is not True:
+    # A throughput counts as measured only while its own latency target held.
+    if option["meets_latency"] is False or (evidence == "declared" and option["meets_latency"] is None):
         gaps.append(_unshown(option["meets_latency"], *_LATENCY))
+    targets = measured.targets if measured and evidence == "measured" else ()
+    if any(any(map(gt, lax, strict)) for lax in targets for strict in side.targets):
+        gaps.append("its throughput was measured at a laxer latency target than today's: declare tokens_per_second")
     place = {"instance_type": instance_type, "region_id": option["region_id"] or side.region_id}
     hourly = number(option["usd_per_hour"])
     if hourly is None:
