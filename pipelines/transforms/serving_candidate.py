@@ -51,8 +51,9 @@ def is_itself(option: Mapping[str, Any], side: Side) -> bool:
 
 
 def served_options(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
-    """A model that is served in several ways is compared without a declaration."""
-    known = {(one["model"], one["is_capacity"], one["instance_type"]) for one in declared}
+    """A model that is served in several ways is compared without a declaration; another model does not replace it."""
+    own = (one for one in declared if one["candidate_model"] == one["model"])
+    known = {(one["model"], one["is_capacity"], one["instance_type"]) for one in own}
     for model, is_capacity, instance_type, family in dict.fromkeys(
         (side.model, side.is_capacity, side.instance_type, side.family) for side in sides
     ):

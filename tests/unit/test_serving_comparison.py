@@ -344,6 +344,13 @@ def test_equal_quality_is_shown_where_both_precisions_are_known_and_the_same(
     assert {row["verdict"] for row in rows if row["baseline_platform"] == "bedrock"} == {"not enough evidence"}
 
 
+def test_a_declaration_of_another_model_hides_no_way_in_use() -> None:
+    """A model on a server and on Bedrock, and another one there: the server's traffic has both alternatives."""
+    other = {"is_capacity": False, "candidate_model": "other", "input_usd": 0.1, "output_usd": 0.5}
+    rows = compared(served([30, 31, 33]), called({"input": 5.0, "output": 5.0}, [3, 3, 3]), other)
+    assert {row["candidate_model"] for row in rows if row["baseline_platform"] == "gpu"} == {"chat", "other"}
+
+
 @pytest.mark.parametrize(
     ("ttft", "itl", "verdict"), [(2.0, 1e9, "move"), (1.0, 0.1, "move"), (5.0, 0.1, "not enough evidence")]
 )
