@@ -46,7 +46,8 @@ def is_itself(option: Mapping[str, Any], side: Side) -> bool:
     """Whether the option is how the side is served already."""
     is_same_model = option["candidate_model"] == side.model
     if option["is_capacity"]:
-        return is_same_model and option["usd_per_hour"] is None and option["instance_type"] == side.instance_type
+        is_here = option["usd_per_hour"] is None and option["region_id"] in (None, side.region_id)
+        return is_same_model and is_here and option["instance_type"] == side.instance_type
     return is_same_model and not side.is_capacity and option["input_usd"] is None
 
 

@@ -351,6 +351,13 @@ def test_a_declaration_of_another_model_hides_no_way_in_use() -> None:
     assert {row["candidate_model"] for row in rows if row["baseline_platform"] == "gpu"} == {"chat", "other"}
 
 
+@pytest.mark.parametrize(("region", "candidate"), [("us-east-1", None), ("eu-west-1", "g6e.xlarge")])
+def test_the_same_machine_in_another_region_is_another_way(region: str, candidate: str | None) -> None:
+    declared = {"instance_type": "g6e.xlarge", "region_id": region, "tokens_per_second": 1000.0}
+    (row,) = compared(served([30, 31, 33]), [], declared)
+    assert row.get("candidate_instance_type") == candidate
+
+
 @pytest.mark.parametrize(
     ("ttft", "itl", "verdict"), [(2.0, 1e9, "move"), (1.0, 0.1, "move"), (5.0, 0.1, "not enough evidence")]
 )
