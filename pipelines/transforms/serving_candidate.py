@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from operator import gt
 from typing import Any
 
 from pipelines.analysis.crossover import KINDS, Capacity
@@ -45,13 +46,15 @@ def is_itself(option: Mapping[str, Any], side: Side) -> bool:
     """Whether the option is how the side is served already."""
     is_same_model = option["candidate_model"] == side.model
     if option["is_capacity"]:
-        return is_same_model and option["usd_per_hour"] is None and option["instance_type"] == side.instance_type
+        is_here = option["usd_per_hour"] is None and option["region_id"] in (None, side.region_id)
+        return is_same_model and is_here and option["instance_type"] == side.instance_type
     return is_same_model and not side.is_capacity and option["input_usd"] is None
 
 
 def served_options(sides: Sequence[Side], declared: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
-    """A model that is served in several ways is compared without a declaration."""
-    known = {(one["model"], one["is_capacity"], one["instance_type"]) for one in declared}
+    """A model that is served in several ways is compared without a declaration; another model does not replace it."""
+    own = (one for one in declared if one["candidate_model"] == one["model"])
+    known = {(one["model"], one["is_capacity"], one["instance_type"]) for one in own}
     for model, is_capacity, instance_type, family in dict.fromkeys(
         (side.model, side.is_capacity, side.instance_type, side.family) for side in sides
     ):
@@ -111,9 +114,12 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
         speed = None
     elif speed is None:
         faults.append(f"no throughput of {instance_type or name} is measured or declared at the latency target")
-    # A throughput counts as measured only while the latency target held.
-    if evidence == "declared" and option["meets_latency"] is not True:
+    # A throughput counts as measured only while its own latency target held.
+    if option["meets_latency"] is False or (evidence == "declared" and option["meets_latency"] is None):
         gaps.append(_unshown(option["meets_latency"], *_LATENCY))
+    targets = measured.targets if measured and evidence == "measured" else ()
+    if any(any(map(gt, lax, strict)) for lax in targets for strict in side.targets):
+        gaps.append("its throughput was measured at a laxer latency target than today's: declare tokens_per_second")
     place = {"instance_type": instance_type, "region_id": option["region_id"] or side.region_id}
     hourly = number(option["usd_per_hour"])
     if hourly is None:

@@ -1,12 +1,13 @@
 """What the ways to serve a model read: its servers' hours, its use of Bedrock and its traffic, summed up."""
 
 QUERIES = {
-    # Hours of all servers of a kind. A cost is unknown where any part of it is, a capacity where theirs differ.
+    # Hours of all servers of a kind at a target; without one, any latency meets it. A cost is unknown where any part of
+    # it is, a capacity where theirs differ.
     "detail_serving_capacity_hourly": """
         select model, billing_currency, platform, accelerator_family, instance_type, payer_account_id,
             max(region_id) as region_id,
             case when count(distinct precision) = 1 then max(precision) end as precision,
-            cast(hour_started_at as date) as usage_date, hour_started_at,
+            cast(hour_started_at as date) as usage_date, hour_started_at, ttft_target_seconds, itl_target_seconds,
             sum(measured_seconds) >= 0.99 * sum(up_seconds) and count(input_tokens) >= count(output_tokens)
                 as is_measured,
             sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens, 0 as cache_write_tokens,
@@ -17,6 +18,12 @@ QUERIES = {
             case when count(list_cost_usd) = count(*) then sum(list_cost_usd) end as list_cost_usd,
             case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from detail_serving_capacity_hourly
+        left join (
+            select server_id, coalesce(max(ttft_target_seconds), 1e9) as ttft_target_seconds,
+                coalesce(max(itl_target_seconds), 1e9) as itl_target_seconds
+            from stg_serving__traffic
+            group by server_id
+        ) as target using (server_id)
         where billed_cost_usd is not null
         group by all
     """,

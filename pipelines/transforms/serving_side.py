@@ -37,7 +37,7 @@ class Side:
     `uncounted` is what else the bill of these days has of it, images for one: then its costs are unknown.
     Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour or day known; where a log lacks
     tokens of these days, another hour may be busier (`is_peak_measured`). `capacity` is what a server serves while its
-    latency target holds.
+    latency targets hold: `targets` has those of its servers, to the first token and between tokens.
     """
 
     model: str
@@ -57,6 +57,7 @@ class Side:
     tier: str | None = None
     uncounted: str | None = None
     changed_on: date | None = None
+    targets: Sequence[tuple[float, ...]] = ()
 
     @property
     def tokens(self) -> dict[str, float]:
@@ -99,8 +100,7 @@ class Side:
 
 def sides_of(table: Frames, prices: Prices) -> list[Side]:
     """Every way in which a model was served in the newest WINDOW_DAYS; `table` has the frames of INPUTS."""
-    bill = table["fct_invoice_monthly"]
-    calls = table["stg_serving__traffic"]
+    bill, calls = table["fct_invoice_monthly"], table["stg_serving__traffic"]
     sides = [
         *_servers(table["detail_serving_capacity_hourly"], bill, prices),
         *_managed(table["detail_bedrock_usage_daily"], bill, calls),
@@ -190,6 +190,7 @@ def _servers(hours: pl.DataFrame, bill: pl.DataFrame, prices: Prices) -> Iterato
             # A throughput counts output where there is any.
             capacity=float(most) * (whole / output if output else 1) if most else None,
             up_seconds=sums["up_seconds"],
+            targets=own.select("ttft_target_seconds", "itl_target_seconds").unique().rows(),
         )
 
 
@@ -242,9 +243,8 @@ def _of_bedrock(
     own = calls.filter(pl.col("hour_started_at").dt.date().is_in(billed), model=model, is_capacity=is_capacity)
     hourly = own["tokens"].cast(pl.Float64)
     daily = found["days"].select(pl.sum_horizontal(_COUNTED)).to_series()
-    hour: Any = hourly.max() or 0.0
     # A log of one account or region among several, or of some days, need not have the busiest hour.
     is_measured = not hourly.is_empty() and hourly.sum() >= 0.99 * float(daily.sum())
     about = {"is_peak_measured": is_measured, "is_capacity": is_capacity, "tier": tier}
-    about |= {"peak": max(float(daily.max() or 0) / 86400, hour / 3600)}
+    about |= {"peak": max(float(daily.max() or 0) / 86400, float(hourly.max() or 0) / 3600)}
     return Side(str(model), str(currency), BEDROCK, BEDROCK, **found, **about)

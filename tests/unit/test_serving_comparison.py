@@ -63,6 +63,8 @@ HOUR: dict[str, Any] = {
     "cache_write_tokens": 0,
     "up_seconds": 3600.0,
     "capacity_tokens_per_second": 1000.0,
+    "ttft_target_seconds": 2.0,
+    "itl_target_seconds": 1e9,
 }
 HOURS: dict[str, Any] = {**dict.fromkeys(HOUR), "usage_date": pl.Date, "hour_started_at": pl.Datetime}
 TOKENS: dict[str, Any] = {
@@ -340,6 +342,34 @@ def test_equal_quality_is_shown_where_both_precisions_are_known_and_the_same(
         lacks[is_bedrock].append("equal quality is not declared" in (row["missing_evidence"] or ""))
     assert lacks == {True: [True] * 4, False: lacks_equal_quality}
     assert {row["verdict"] for row in rows if row["baseline_platform"] == "bedrock"} == {"not enough evidence"}
+
+
+def test_a_declaration_of_another_model_hides_no_way_in_use() -> None:
+    """A model on a server and on Bedrock, and another one there: the server's traffic has both alternatives."""
+    other = {"is_capacity": False, "candidate_model": "other", "input_usd": 0.1, "output_usd": 0.5}
+    rows = compared(served([30, 31, 33]), called({"input": 5.0, "output": 5.0}, [3, 3, 3]), other)
+    assert {row["candidate_model"] for row in rows if row["baseline_platform"] == "gpu"} == {"chat", "other"}
+
+
+@pytest.mark.parametrize(("region", "candidate"), [("us-east-1", None), ("eu-west-1", "g6e.xlarge")])
+def test_the_same_machine_in_another_region_is_another_way(region: str, candidate: str | None) -> None:
+    declared = {"instance_type": "g6e.xlarge", "region_id": region, "tokens_per_second": 1000.0}
+    (row,) = compared(served([30, 31, 33]), [], declared)
+    assert row.get("candidate_instance_type") == candidate
+
+
+@pytest.mark.parametrize(
+    ("ttft", "itl", "verdict"), [(2.0, 1e9, "move"), (1.0, 0.1, "move"), (5.0, 0.1, "not enough evidence")]
+)
+def test_a_throughput_at_a_less_strict_latency_target_moves_nothing(ttft: float, itl: float, verdict: str) -> None:
+    """Facts serving 4: a saving is at the same latency target. Today's is a first token within 2 seconds."""
+    other = {"instance_type": "inf2.xlarge", "platform": "inferentia", "accelerator_family": "inferentia"}
+    other |= {"ttft_target_seconds": ttft, "itl_target_seconds": itl}
+    price = {"region_id": "us-east-1", "offer": "on_demand", "from_date": WEEKS[0], "billing_currency": "USD"}
+    book = [price | {"instance_type": "inf2.xlarge", "price_per_hour_usd": 0.4, "price_evidence": "declared"}]
+    rows = compared(served([30, 31, 33]) + served([10, 10, 10], **other), [], prices=book)
+    (row,) = (row for row in rows if row["candidate_instance_type"] == "inf2.xlarge")
+    assert row["verdict"] == verdict
 
 
 def test_what_is_not_counted_as_tokens_leaves_the_cost_unknown() -> None:
