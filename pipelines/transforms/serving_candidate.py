@@ -102,8 +102,12 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
         return Candidate(option, BEDROCK, BEDROCK, None, by_basis, None, tuple(gaps), tuple(faults))
     family = option["accelerator_family"] or BEDROCK
     speed, evidence, mix = number(option["tokens_per_second"]), "declared", number(option["output_ratio"])
+    lacking = f"no throughput of {instance_type or name} is measured or declared at the latency target"
     if speed is not None:
         speed /= mix or side.output_ratio or 1
+    elif measured is not None and measured.has_part:
+        # The price is that of the whole machine.
+        lacking = f"servers measured on {instance_type} have a part of it: declare tokens_per_second of a whole one"
     elif measured is not None:
         speed, evidence, mix = measured.capacity, "measured", measured.output_ratio
     if speed is not None and mix is None and side.output_ratio:
@@ -113,7 +117,7 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
         faults.append(f"its throughput was measured with {found} output tokens, the traffic has {wanted}")
         speed = None
     elif speed is None:
-        faults.append(f"no throughput of {instance_type or name} is measured or declared at the latency target")
+        faults.append(lacking)
     # A throughput counts as measured only while its own latency target held.
     if option["meets_latency"] is False or (evidence == "declared" and option["meets_latency"] is None):
         gaps.append(_unshown(option["meets_latency"], *_LATENCY))

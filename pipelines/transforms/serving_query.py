@@ -2,12 +2,13 @@
 
 QUERIES = {
     # Hours of all servers of a kind at a target; without one, any latency meets it. A cost is unknown where any part of
-    # it is, a capacity where theirs differ.
+    # it is, a capacity where theirs differ. A server may have a part of its machine (`has_part`).
     "detail_serving_capacity_hourly": """
         select model, billing_currency, platform, accelerator_family, instance_type, payer_account_id,
             max(region_id) as region_id,
             case when count(distinct precision) = 1 then max(precision) end as precision,
             cast(hour_started_at as date) as usage_date, hour_started_at, ttft_target_seconds, itl_target_seconds,
+            coalesce(accelerators_used < machine.accelerator_count, false) as has_part,
             sum(measured_seconds) >= 0.99 * sum(up_seconds) and count(input_tokens) >= count(output_tokens)
                 as is_measured,
             sum(input_tokens) as input_tokens, sum(cache_read_tokens) as cache_read_tokens, 0 as cache_write_tokens,
@@ -19,11 +20,15 @@ QUERIES = {
             case when count(effective_cost_usd) = count(*) then sum(effective_cost_usd) end as effective_cost_usd
         from detail_serving_capacity_hourly
         left join (
-            select server_id, coalesce(max(ttft_target_seconds), 1e9) as ttft_target_seconds,
+            select server_id, min(accelerators_used) as accelerators_used,
+                coalesce(max(ttft_target_seconds), 1e9) as ttft_target_seconds,
                 coalesce(max(itl_target_seconds), 1e9) as itl_target_seconds
             from stg_serving__traffic
             group by server_id
         ) as target using (server_id)
+        left join (
+            select instance_type as machine_type, accelerator_count from ref_instance_type
+        ) as machine on machine_type = replace(instance_type, 'ml.', '')
         where billed_cost_usd is not null
         group by all
     """,

@@ -12,12 +12,9 @@ from pipelines.transforms import Frames, Row
 from pipelines.transforms.price_book import Prices, price_on
 
 INPUTS = (
-    "detail_serving_capacity_hourly",
-    "detail_bedrock_usage_daily",
-    "mart_inference_cost_daily",
-    "stg_serving__traffic",
-    "fct_invoice_monthly",
-)
+    "detail_serving_capacity_hourly", "detail_bedrock_usage_daily", "mart_inference_cost_daily", "stg_serving__traffic",
+    "fct_invoice_monthly", "ref_instance_type",
+)  # fmt: skip
 BASES = ("effective", "list")
 BEDROCK = "bedrock"
 # Traffic counts over so many days before the newest use of any line of the payer.
@@ -37,7 +34,8 @@ class Side:
     `uncounted` is what else the bill of these days has of it, images for one: then its costs are unknown.
     Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour or day known; where a log lacks
     tokens of these days, another hour may be busier (`is_peak_measured`). `capacity` is what a server serves while its
-    latency targets hold: `targets` has those of its servers, to the first token and between tokens.
+    latency targets hold: `targets` has those of its servers, to the first token and between tokens. `has_part` where a
+    server has a part of its machine.
     """
 
     model: str
@@ -58,6 +56,7 @@ class Side:
     uncounted: str | None = None
     changed_on: date | None = None
     targets: Sequence[tuple[float, ...]] = ()
+    has_part: bool = False
 
     @property
     def tokens(self) -> dict[str, float]:
@@ -191,6 +190,7 @@ def _servers(hours: pl.DataFrame, bill: pl.DataFrame, prices: Prices) -> Iterato
             capacity=float(most) * (whole / output if output else 1) if most else None,
             up_seconds=sums["up_seconds"],
             targets=own.select("ttft_target_seconds", "itl_target_seconds").unique().rows(),
+            has_part=bool(own["has_part"].any()),
         )
 
 
@@ -246,5 +246,5 @@ def _of_bedrock(
     # A log of one account or region among several, or of some days, need not have the busiest hour.
     is_measured = not hourly.is_empty() and hourly.sum() >= 0.99 * float(daily.sum())
     about = {"is_peak_measured": is_measured, "is_capacity": is_capacity, "tier": tier}
-    about |= {"peak": max(float(daily.max() or 0) / 86400, float(hourly.max() or 0) / 3600)}
+    about |= {"peak": max(float(daily.max() or 0) / 86400, float(hourly.max() or 0) / 3600)}  # type: ignore[arg-type]
     return Side(str(model), str(currency), BEDROCK, BEDROCK, **found, **about)

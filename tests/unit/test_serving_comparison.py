@@ -65,6 +65,7 @@ HOUR: dict[str, Any] = {
     "capacity_tokens_per_second": 1000.0,
     "ttft_target_seconds": 2.0,
     "itl_target_seconds": 1e9,
+    "has_part": False,
 }
 HOURS: dict[str, Any] = {**dict.fromkeys(HOUR), "usage_date": pl.Date, "hour_started_at": pl.Datetime}
 TOKENS: dict[str, Any] = {
@@ -370,6 +371,19 @@ def test_a_throughput_at_a_less_strict_latency_target_moves_nothing(ttft: float,
     rows = compared(served([30, 31, 33]) + served([10, 10, 10], **other), [], prices=book)
     (row,) = (row for row in rows if row["candidate_instance_type"] == "inf2.xlarge")
     assert row["verdict"] == verdict
+
+
+@pytest.mark.parametrize("has_part", [False, True])
+def test_a_throughput_of_a_part_of_a_machine_is_not_that_of_its_price(has_part: bool) -> None:
+    """Facts serving, trap 3: on 1 of 4 accelerators, what a replica serves costs a quarter of the machine or less."""
+    other = {"instance_type": "g5.12xlarge", "accelerator_family": "gpu", "has_part": has_part}
+    price = {"region_id": "us-east-1", "offer": "on_demand", "from_date": WEEKS[0], "billing_currency": "USD"}
+    book = [price | {"instance_type": "g5.12xlarge", "price_per_hour_usd": 5.672, "price_evidence": "declared"}]
+    rows = compared(served([30, 31, 33]) + served([10, 10, 10], **other), [], prices=book)
+    (row,) = (row for row in rows if row["candidate_instance_type"] == "g5.12xlarge")
+    lacking = "servers measured on g5.12xlarge have a part of it: declare tokens_per_second of a whole one"
+    assert (lacking in (row.get("missing_evidence") or "")) is has_part
+    assert (row.get("candidate_cost_per_month_usd") is None) is has_part
 
 
 def test_what_is_not_counted_as_tokens_leaves_the_cost_unknown() -> None:

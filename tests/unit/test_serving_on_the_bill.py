@@ -17,6 +17,7 @@ from pipelines.models.checks import failing_rows
 from pipelines.models.contract import load_contract
 from pipelines.models.expressions import expand_calls
 from pipelines.present.render import sum_of
+from pipelines.transforms.serving_query import QUERIES
 
 MONTH, TEN = "2026-07", datetime(2026, 7, 14, 10)
 HOUR = timedelta(hours=1)
@@ -215,7 +216,7 @@ def test_a_restart_within_an_hour_keeps_the_rest_of_it() -> None:
 
 def test_inference_components_share_their_endpoint_by_accelerators() -> None:
     """An endpoint of 8 GPUs at 80.00: 2 are a's (20), 4 are b's (40), and the idle 20 is theirs by 1 to 2: 6.67 and
-    13.33. The bill has the endpoint's ARN alone."""
+    13.33. The bill has the endpoint's ARN alone. What each serves is of a part of the machine."""
     endpoint = f"arn:aws:sagemaker:us-west-2:{ACCOUNT}:endpoint/chat"
     bill = line(0, endpoint, "USW2-Host:ml.p5.48xlarge", "80", line_item_product_code="AmazonSageMaker")
     component = {"resource_id": endpoint, "instance_type": "ml.p5.48xlarge"}
@@ -230,6 +231,8 @@ def test_inference_components_share_their_endpoint_by_accelerators() -> None:
             ("large", "sagemaker", Decimal("53.3333"), Decimal("13.3333")),
             ("small", "sagemaker", Decimal("26.6667"), Decimal("6.6667")),
         ]
+        tables = ("detail_serving_capacity_hourly", "stg_serving__traffic", "ref_instance_type")
+        assert made.ask(f"select distinct has_part from ({QUERIES[tables[0]]})", *tables) == [(True,)]
 
 
 def test_a_pod_is_on_the_machine_that_its_split_rows_name() -> None:
