@@ -131,7 +131,8 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
     if hourly is None:
         faults.append(f"the price book has no price of {instance_type} in {place['region_id'] or 'an unknown region'}")
     if not side.is_peak_measured:
-        gaps.append("the busiest hour is not known: read the invocation logs of all its calls as [[serving]] sources")
+        what = "invocation logs of all its calls" if side.platform == BEDROCK else "traffic of all hours of its servers"
+        gaps.append(f"the busiest hour is not known: read the {what} as [[serving]] sources")
     monthly = float(option["upkeep_usd_per_month"]) + float(option["port_cost_usd"]) / option["horizon_months"]
     capacity = None
     if hourly is not None:

@@ -32,10 +32,10 @@ class Side:
     `is_capacity` where it is paid by the hour: servers, and capacity of Bedrock (`tier`), whose tokens no bill shows.
     Days up to `changed_on` are left out, for a list price has changed since.
     `uncounted` is what else the bill of these days has of it, images for one: then its costs are unknown.
-    Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour or day known; where a log lacks
-    tokens of these days, another hour may be busier (`is_peak_measured`). `capacity` is what a server serves while its
-    latency targets hold: `targets` has those of its servers, to the first token and between tokens. `has_part` where a
-    server has a part of its machine.
+    Throughputs are tokens of all kinds a second. `peak` is that of the busiest hour or day known; where more than a
+    hundredth of the tokens or hours is not recorded, another may be busier (`is_peak_measured`). `capacity` is what a
+    server serves while its latency targets hold: `targets` has those of its servers, to the first token and between
+    tokens. `has_part` where a server has a part of its machine.
     """
 
     model: str
@@ -184,7 +184,7 @@ def _servers(hours: pl.DataFrame, bill: pl.DataFrame, prices: Prices) -> Iterato
             instance_type=instance_type and str(instance_type),
             precision=precisions[0] if len(precisions) == 1 else None,
             peak=float(tokens["tokens"].max() or 0) / 3600,  # type: ignore[arg-type]
-            is_peak_measured=True,
+            is_peak_measured=float(own["is_measured"].fill_null(True).mean() or 0) >= 0.99,  # type: ignore[arg-type]
             is_capacity=True,
             # A throughput counts output where there is any.
             capacity=float(most) * (whole / output if output else 1) if most else None,

@@ -373,6 +373,21 @@ def test_a_throughput_at_a_less_strict_latency_target_moves_nothing(ttft: float,
     assert row["verdict"] == verdict
 
 
+@pytest.mark.parametrize("count", [0, 1])
+def test_an_hour_without_records_may_be_the_busiest(count: int) -> None:
+    """One of 21 hours: another server could have to serve more than the busiest of the other 20."""
+    price = {"region_id": "us-east-1", "offer": "on_demand", "from_date": WEEKS[0], "billing_currency": "USD"}
+    book = [price | {"instance_type": "inf2.xlarge", "price_per_hour_usd": 0.4, "price_evidence": "declared"}]
+    today = served([30, 31, 33])
+    today[0]["is_measured"] = not count
+    other = {"instance_type": "inf2.xlarge", "platform": "inferentia", "accelerator_family": "inferentia"}
+    rows = compared(today + served([10, 10, 10], **other), [], prices=book)
+    (row,) = (row for row in rows if row["candidate_instance_type"] == "inf2.xlarge")
+    assert row["verdict"] == ("not enough evidence" if count else "move")
+    lacking = "the busiest hour is not known: read the traffic of all hours of its servers as [[serving]] sources"
+    assert (lacking in (row["missing_evidence"] or "")) == count
+
+
 @pytest.mark.parametrize("has_part", [False, True])
 def test_a_throughput_of_a_part_of_a_machine_is_not_that_of_its_price(has_part: bool) -> None:
     """Facts serving, trap 3: on 1 of 4 accelerators, what a replica serves costs a quarter of the machine or less."""
