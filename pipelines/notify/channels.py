@@ -19,7 +19,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from pipelines.base.errors import SourceError, UnreachableError, UsageError, counted
 from pipelines.config.notify import MailChannel, SlackChannel
-from pipelines.notify.news import Notice
+from pipelines.notify.news import LONGEST, Notice
 
 TRIES = 3
 _TIMEOUT = 30
@@ -28,8 +28,6 @@ _ANSWER_TIMEOUT = 600
 _PAUSE = 1.0
 # No more tries after so long: a claim of the message ends after 15 minutes.
 _PATIENCE = 120
-# Slack cuts longer texts.
-_LONGEST = 30_000
 _PASSWORD = "TRAINLEDGER_NOTIFY__MAIL__PASSWORD"
 _WEBHOOK = "TRAINLEDGER_NOTIFY__SLACK__WEBHOOK_URL"
 
@@ -129,7 +127,7 @@ class _NoRedirect(HTTPRedirectHandler):
 def body_of(subject: str, text: str) -> bytes:
     """The request body: plain text without markup, link or mention, as a run may have any name."""
     whole = f"{subject}\n{text}"
-    cut = whole if len(whole) <= _LONGEST else whole[:_LONGEST] + " …"
+    cut = whole if len(whole) <= LONGEST else whole[:LONGEST] + " …"
     escaped = cut.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return json.dumps({"text": escaped, "mrkdwn": False, "unfurl_links": False}).encode()
 

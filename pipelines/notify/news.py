@@ -44,8 +44,8 @@ class Notice:
         return "\n".join(printable(one.line) for one in self.news)
 
 
-# A little less than what Slack gets of a message (channels.py).
-_LONGEST = 29_000
+LONGEST = 30_000
+"""The characters of a message, its subject included, that Slack shows."""
 # Older months are not reported when notifications are switched on.
 _MONTHS = 2
 _SUBJECTS: dict[Topic, tuple[str, str]] = {
@@ -97,7 +97,8 @@ def notices_of(news: Iterable[News]) -> list[Notice]:
 def _parts(news: Sequence[News]) -> Iterator[list[News]]:
     part: list[News] = []
     for one in news:
-        if part and len(Notice((*part, one), "").text) > _LONGEST:
+        longer = Notice((*part, one), _subject([*part, one]))
+        if part and len(f"{longer.subject}\n{longer.text}") > LONGEST:
             yield part
             part = []
         part.append(one)

@@ -123,7 +123,7 @@ def candidate_of(option: Mapping[str, Any], side: Side, sides: Sequence[Side], p
         gaps.append(_unshown(option["meets_latency"], *_LATENCY))
     targets = measured.targets if measured and evidence == "measured" else ()
     if any(any(map(gt, lax, strict)) for lax in targets for strict in side.targets):
-        gaps.append("its throughput was measured at a laxer latency target than today's: declare tokens_per_second")
+        gaps.append("its throughput was measured at a less strict latency target than today's")
     place = {"instance_type": instance_type, "region_id": option["region_id"] or side.region_id}
     hourly = number(option["usd_per_hour"])
     if hourly is None:
